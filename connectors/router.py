@@ -1,0 +1,133 @@
+"""The models of a gateway: LiteLLM's ``model_list`` shape, each entry with its upstream."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from pydantic import BaseModel, ConfigDict, Field
+
+from connectors.base import Upstream
+from connectors.litellm_provider import LiteLlm
+from connectors.local import LocalModel
+from connectors.openai_compatible import OpenAICompatible
+from connectors.weights import chat_model_gguf
+
+_ENVIRONMENT = "os.environ/"
+
+
+class LiteLlmParams(BaseModel):
+    """``litellm_params`` of one model; further fields go to litellm as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str = Field(min_length=1)
+    api_base: str | None = None
+    api_key: str | None = None
+
+
+class ModelEntry(BaseModel):
+    """One entry of ``model_list``."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model_name: str = Field(min_length=1)
+    litellm_params: LiteLlmParams
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that clients may name.
+
+    Attributes:
+        name: The public name.
+        upstream_name: What the upstream calls it.
+        provider: ``openai``, ``local`` or litellm's prefix.
+        upstream: Where requests go.
+    """
+
+    name: str
+    upstream_name: str
+    provider: str
+    upstream: Upstream
+
+
+class ConfigurationError(ValueError):
+    """A model list that can not be used; the message says how to mend it."""
+
+
+class Router:
+    """Looks models up by their public name; closes the shared client with them."""
+
+    def __init__(self, models: Sequence[Model], client: httpx.AsyncClient | None = None) -> None:
+        self._client = client
+        self._models: dict[str, Model] = {}
+        for model in models:
+            if model.name in self._models:
+                raise ConfigurationError(
+                    f"model_list: {model.name!r} is listed twice; give each entry its own name"
+                )
+            self._models[model.name] = model
+
+    def get(self, name: str) -> Model | None:
+        return self._models.get(name)
+
+    def names(self) -> list[str]:
+        return list(self._models)
+
+    async def close(self) -> None:
+        for model in self._models.values():
+            await model.upstream.close()
+        if self._client is not None:
+            await self._client.aclose()
+
+
+def build_router(
+    entries: Sequence[ModelEntry], client: httpx.AsyncClient, *, timeout: float, threads: int = 1
+) -> Router:
+    """Build the router of a model list.
+
+    Raises:
+        ConfigurationError: an entry repeats a name or names an environment variable that is unset.
+    """
+    return Router([_model(entry, client, timeout, threads) for entry in entries], client)
+
+
+def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads: int) -> Model:
+    params = entry.litellm_params
+    provider, _, rest = params.model.partition("/")
+    if provider == "local":
+        name = rest or "smollm2"
+        return Model(entry.model_name, name, provider, _local(rest, name, threads))
+    key = _secret(params.api_key, entry.model_name)
+    if provider == "openai" and rest:
+        upstream = OpenAICompatible(client, params.api_base or "", key)
+        return Model(entry.model_name, rest, provider, upstream)
+    options: dict[str, Any] = params.model_dump(exclude_none=True)
+    if key:
+        options["api_key"] = key
+    return Model(
+        entry.model_name, rest or provider, provider if rest else "", LiteLlm(options, timeout)
+    )
+
+
+def _local(rest: str, name: str, threads: int) -> LocalModel:
+    if rest.endswith(".gguf"):
+        path = Path(rest)
+        return LocalModel(lambda: path, path.stem, threads)
+    return LocalModel(chat_model_gguf, name, threads)
+
+
+def _secret(value: str | None, model: str) -> str:
+    if value is None or not value.startswith(_ENVIRONMENT):
+        return value or ""
+    name = value.removeprefix(_ENVIRONMENT)
+    found = os.environ.get(name)
+    if not found:
+        raise ConfigurationError(
+            f"model_list: {model!r} takes its api_key from the environment variable {name}, "
+            "which is not set"
+        )
+    return found

@@ -1,0 +1,111 @@
+"""The work of a chat completion: prepare, forward, restore."""
+
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import orjson
+
+from connectors.base import UpstreamError
+from gateway.errors import ApiError, upstream_failed
+from gateway.events import Answered
+from gateway.pipeline import Pipeline, Prepared
+from gateway.respond import ChunkRestorer, restore_completion, restored_stream
+
+_log = logging.getLogger(__name__)
+
+_SAID = {
+    "unreachable": (502, "The provider can not be reached."),
+    "timeout": (504, "The provider did not answer in time."),
+    "rate_limited": (429, "The provider's rate limit is reached."),
+    "rejected": (502, "The provider rejected the request."),
+    "failed": (502, "The provider failed."),
+    "malformed": (502, "The provider's answer is not what OpenAI's interface promises."),
+}
+
+
+def api_error(error: UpstreamError) -> ApiError:
+    """Translate an upstream's failure; its own words stay behind, since they may quote."""
+    status, message = _SAID[error.kind]
+    if error.kind == "rejected" and error.status in (400, 404, 413, 422):
+        # The client's request, not the gateway, is what the provider refused.
+        status = 400
+    detail = f" (HTTP {error.status})" if error.status else ""
+    headers = {"retry-after": error.retry_after} if error.retry_after else {}
+    return upstream_failed(status, message + detail, f"upstream_{error.kind}", headers)
+
+
+async def complete(pipeline: Pipeline, prepared: Prepared) -> dict[str, Any]:
+    """Return the restored ``chat.completion``.  Raises ApiError when the upstream fails."""
+    try:
+        answer = await prepared.model.upstream.complete(prepared.payload)
+        restored = restore_completion(answer, prepared.restorer, prepared.model.name)
+    except UpstreamError as error:
+        raise api_error(error) from None
+    except (AttributeError, TypeError):
+        raise api_error(UpstreamError("malformed")) from None
+    pipeline.events.emit(
+        Answered(prepared.request_id, prepared.session_id, _contents(answer), _contents(restored))
+    )
+    return restored
+
+
+def _contents(completion: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        (choice.get("message") or {}).get("content") or "" for choice in completion["choices"]
+    )
+
+
+class Stream:
+    """One streamed answer, as server-sent events."""
+
+    def __init__(self, pipeline: Pipeline, prepared: Prepared) -> None:
+        self._pipeline = pipeline
+        self._prepared = prepared
+        self._restorer = ChunkRestorer(prepared.restorer, prepared.model.name)
+        self._chunks = restored_stream(
+            prepared.model.upstream.stream(prepared.payload), self._restorer
+        )
+        self._first: dict[str, Any] | None = None
+
+    async def start(self) -> None:
+        """Wait for the first chunk, so that an early failure still gets its own status.
+
+        Raises:
+            ApiError: the upstream failed before its first chunk.
+        """
+        try:
+            self._first = await anext(self._chunks, None)
+        except UpstreamError as error:
+            raise api_error(error) from None
+        except (ValueError, AttributeError, TypeError):
+            raise api_error(UpstreamError("malformed")) from None
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """Yield the frames; a failure in mid-stream becomes an error frame."""
+        async with contextlib.aclosing(self._chunks):
+            try:
+                if self._first is not None:
+                    yield _frame(self._first)
+                async for chunk in self._chunks:
+                    yield _frame(chunk)
+                yield b"data: [DONE]\n\n"
+            except UpstreamError as error:
+                yield _frame(api_error(error).body())
+            except (ValueError, AttributeError, TypeError):
+                yield _frame(api_error(UpstreamError("malformed")).body())
+        transcript = self._restorer.transcript
+        indices = sorted(transcript.received)
+        self._pipeline.events.emit(
+            Answered(
+                self._prepared.request_id,
+                self._prepared.session_id,
+                tuple(transcript.received[i] for i in indices),
+                tuple(transcript.restored[i] for i in indices),
+            )
+        )
+
+
+def _frame(value: dict[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(value) + b"\n\n"

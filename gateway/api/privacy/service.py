@@ -1,0 +1,75 @@
+"""The account of one session."""
+
+from collections import Counter
+from typing import Any
+
+from gateway.pipeline import Pipeline
+from gateway.services import Services
+from privacy.accounting import Bound, Charge, totals
+from privacy.mechanisms.depletion import depletion
+from store.ledger import Ledger
+from store.sessions import Snapshot
+
+
+def describe(
+    services: Services, pipeline: Pipeline, tenant_id: str, session_id: str
+) -> dict[str, Any] | None:
+    """Return totals, pools and budget of a session, None when there is none."""
+    snapshot = services.sessions.get(tenant_id, session_id)
+    if snapshot is None:
+        return None
+    rows = Ledger(services.db).rows(tenant_id, session_id)
+    sums = totals(
+        Charge(r.fine_type, r.mechanism, r.metric, r.epsilon, r.delta, r.entity_hmac) for r in rows
+    )
+    limit = pipeline.ruleset.session_epsilon
+    return {
+        "id": session_id,
+        "object": "privacy.session",
+        "created_at": int(snapshot.created_at),
+        "last_used_at": int(snapshot.last_used_at),
+        "policy": snapshot.policy,
+        "ledger": {
+            "rows": len(rows),
+            "requests": len({row.request_id for row in rows}),
+            "epsilon": snapshot.spent_epsilon,
+            "delta": snapshot.spent_delta,
+            "bounds": {
+                bound.name: _bound(bound) for bound in (sums.basic, sums.advanced, sums.zcdp)
+            },
+            "best": {"name": sums.best.name, **_bound(sums.best)},
+            "date_shift_epsilon_per_day": sums.days,
+        },
+        "budget": {
+            "epsilon": limit,
+            "remaining": None if limit is None else max(0.0, limit - snapshot.spent_epsilon),
+        },
+        "entities": _entities(snapshot),
+        "pools": pool_levels(pipeline, snapshot, len({row.request_id for row in rows})),
+    }
+
+
+def pool_levels(pipeline: Pipeline, snapshot: Snapshot, requests: int) -> list[dict[str, Any]]:
+    """Return size, used, remaining and projected exhaustion of every pool."""
+    used = Counter(e.fine_type for e in snapshot.entries if e.pool_index is not None)
+    levels = []
+    for fine_type in pipeline.pools.fine_types:
+        state = depletion(pipeline.pools.pool(fine_type), used[fine_type], requests)
+        levels.append(
+            {
+                "type": fine_type,
+                "size": state.size,
+                "used": state.used,
+                "remaining": state.remaining,
+                "requests_left": state.requests_left,
+            }
+        )
+    return levels
+
+
+def _entities(snapshot: Snapshot) -> dict[str, int]:
+    return dict(sorted(Counter(e.fine_type for e in snapshot.entries).items()))
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {"epsilon": bound.epsilon if bound.finite else None, "delta": bound.delta}

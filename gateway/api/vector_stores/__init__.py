@@ -1,0 +1,1 @@
+"""Vector stores: attach files, search them.  Texts and vectors stay here, encrypted."""

@@ -1,0 +1,208 @@
+"""`penname`: one function a command, thin; the work is done elsewhere."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    name="penname",
+    help="A RAG privacy gateway: names travel under a pen name.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+keys_app = typer.Typer(help="API keys.", no_args_is_help=True)
+policy_app = typer.Typer(help="Policies: check, show, try.", no_args_is_help=True)
+pools_app = typer.Typer(help="Public name pools.", no_args_is_help=True)
+app.add_typer(keys_app, name="keys")
+app.add_typer(policy_app, name="policy")
+app.add_typer(pools_app, name="pools")
+
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Data folder; default: PENNAME_DATA_DIR.")
+]
+PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy's name or a file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _settings(**overrides: Any) -> Any:
+    from gateway.settings import Settings
+
+    return Settings(**{key: value for key, value in overrides.items() if value is not None})
+
+
+@app.command()
+def setup() -> None:
+    """Prepare the models in the cache: verify weights, convert vectors, export the encoder."""
+    from gateway.cli.setup import run
+
+    run()
+
+
+@app.command()
+def serve(
+    config: Annotated[
+        Path | None, typer.Option("--config", help="YAML file: model_list, policy, retrieval.")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to bind.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Port to bind; 0 picks one.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Run the gateway."""
+    from gateway.cli.serve import run
+
+    run(config, _settings(host=host, port=port, data_dir=data_dir))
+
+
+@app.command()
+def demo(
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write the conversation as JSON to this file.")
+    ] = None,
+    data_dir: Annotated[
+        Path, typer.Option("--data-dir", help="Where the demo keeps its documents.")
+    ] = Path(".penname/demo"),
+    policy: PolicyName = "balanced",
+) -> None:
+    """Ingest the sample documents and hold a three-turn conversation about them."""
+    from gateway.cli.demo import run
+
+    run(json_file, data_dir, policy)
+
+
+@app.command()
+def ingest(
+    files: Annotated[list[Path], typer.Argument(help="Text, Markdown, HTML, PDF or .eml files.")],
+    store: Annotated[str, typer.Option("--store", help="Name of the vector store.")] = "documents",
+    tenant: Annotated[str, typer.Option("--tenant")] = "default",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Add documents to a vector store; prints its id."""
+    from gateway.cli.ingest import run
+
+    run(files, store, tenant, _settings(data_dir=data_dir), as_json)
+
+
+@app.command()
+def detect(
+    file: Annotated[
+        Path | None, typer.Argument(help='JSON lines {"text": ...}; default: standard input.')
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Lines per batch.")] = 1,
+) -> None:
+    """Find entities: JSON lines in, JSON lines {"spans": [...]} out, streaming."""
+    from gateway.cli.detect import run
+
+    run(file, batch)
+
+
+@keys_app.command("create")
+def keys_create(
+    role: Annotated[str, typer.Option("--role", help="client or admin")] = "client",
+    tenant: Annotated[str, typer.Option("--tenant")] = "default",
+    name: Annotated[str, typer.Option("--name", help="A note for the list.")] = "",
+    days: Annotated[
+        float | None, typer.Option("--expires-days", help="Days until it expires.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Create a key; it is shown once."""
+    from gateway.cli.keys import create
+
+    create(_settings(data_dir=data_dir), role, tenant, name, days, as_json)
+
+
+@keys_app.command("list")
+def keys_list(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List keys by id and prefix."""
+    from gateway.cli.keys import show
+
+    show(_settings(data_dir=data_dir), as_json)
+
+
+@keys_app.command("revoke")
+def keys_revoke(key_id: str, data_dir: DataDir = None) -> None:
+    """Revoke a key by its id."""
+    from gateway.cli.keys import revoke
+
+    revoke(_settings(data_dir=data_dir), key_id)
+
+
+@policy_app.command("check")
+def policy_check(file: Annotated[str, typer.Argument(help="A file or a shipped name.")]) -> None:
+    """Validate a policy; faults come with file, line and mend."""
+    from gateway.cli.policy import check
+
+    check(file)
+
+
+@policy_app.command("show")
+def policy_show(
+    name: Annotated[str, typer.Argument(help="A file or a shipped name.")] = "balanced",
+    as_json: Json = False,
+) -> None:
+    """Show a policy with every default filled in."""
+    from gateway.cli.policy import show
+
+    show(name, as_json)
+
+
+@policy_app.command("try")
+def policy_try(
+    text: Annotated[str, typer.Argument(help="The text to try; - reads standard input.")],
+    policy: PolicyName = "balanced",
+    as_json: Json = False,
+) -> None:
+    """Show spans, the sanitised text and its cost; nothing is charged or stored."""
+    from gateway.cli.policy import try_text
+
+    try_text(text, policy, as_json)
+
+
+@pools_app.command("build")
+def pools_build(
+    out: Annotated[Path, typer.Option("--out", help="Folder of the artefact.")],
+) -> None:
+    """Build the pools from the shipped lists into a versioned, hashed artefact."""
+    from gateway.cli.pools import build
+
+    build(out)
+
+
+@pools_app.command("show")
+def pools_show(as_json: Json = False) -> None:
+    """Show the pools' version and sizes."""
+    from gateway.cli.pools import show
+
+    show(as_json)
+
+
+@pools_app.command("verify")
+def pools_verify() -> None:
+    """Check the shipped pools against their hashes."""
+    from gateway.cli.pools import verify
+
+    verify()
+
+
+def main() -> None:
+    """Entry point: errors that a user can mend are one line, not a traceback."""
+    from gateway.cli.console import complain, is_mendable
+
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if not is_mendable(error):
+            raise
+        complain(str(error))
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

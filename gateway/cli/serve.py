@@ -1,0 +1,50 @@
+"""`penname serve`."""
+
+import logging
+from pathlib import Path
+
+import uvicorn
+from rich.console import Console
+
+from gateway.app import create_app
+from gateway.bootstrap import build_pipeline, build_services
+from gateway.config import default_config, load_config
+from gateway.ingest.pipeline import resume_ingestion
+from gateway.settings import Settings
+
+
+def run(config_file: Path | None, settings: Settings) -> None:
+    """Serve until interrupted."""
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    # Client libraries log URLs and bodies at INFO and DEBUG; neither belongs in our log.
+    for name in ("httpx", "httpcore", "openai", "LiteLLM", "uvicorn.access"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    config = load_config(config_file) if config_file else default_config()
+    services = build_services(settings, config.database_url)
+    pipeline = build_pipeline(services, config)
+    services.detector.detect(["warm-up"])
+    resume_ingestion(services)
+    app = create_app(services, pipeline)
+    shown = Console(stderr=True)
+    shown.print(
+        f"penname: policy {pipeline.policy.name}, models {', '.join(pipeline.router.names())}, "
+        f"listening on http://{settings.host}:{settings.port}/v1",
+        highlight=False,
+        markup=False,
+    )
+    try:
+        uvicorn.run(
+            app,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=10,
+        )
+    finally:
+        services.workers.shutdown(wait=False, cancel_futures=True)
+        services.vectors.close()
+        services.db.close()

@@ -1,0 +1,23 @@
+"""The page of settings, generated from the one table that the program reads."""
+
+from gateway.settings import Settings
+
+
+def page() -> str:
+    """Return docs/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "Environment variables. This page is written by `python -m gateway.cli.settings_page`.",
+        "",
+        "| variable | default | meaning |",
+        "|---|---|---|",
+    ]
+    for name, field in Settings.model_fields.items():
+        default = "empty" if field.default == "" else f"`{field.default}`"
+        lines.append(f"| `PENNAME_{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,29 @@
+"""`penname setup`: everything that is prepared once per machine."""
+
+from rich.console import Console
+
+from connectors.weights import chat_model_gguf, embedder_onnx
+from gateway.bootstrap import load_embedding
+from gateway.cli.console import progress
+from privacy.detection.ner import NerTagger
+from privacy.pools.artefact import PoolSet
+
+
+def run() -> None:
+    with progress("chat model") as report:
+        report("verifying", 0.2)
+        chat_model_gguf()
+    with progress("text encoder") as report:
+        embedder_onnx(lambda step: report(step, 0.5))
+    with progress("word vectors") as report:
+        embedding = load_embedding(report)
+    with progress("pools") as report:
+        report("verifying", 0.2)
+        pools = PoolSet.load()
+        pools.check_embedding(embedding)
+    with progress("entity model") as report:
+        report("verifying", 0.2)
+        NerTagger.load()
+    Console(stderr=True).print(
+        f"ready: pools {pools.version}, weights verified", style="green", highlight=False
+    )

@@ -1,0 +1,1 @@
+"""From an uploaded file to searchable chunks: parse, detect, chunk, encode, store."""

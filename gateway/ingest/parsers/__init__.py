@@ -1,0 +1,1 @@
+"""File formats: one parser a file, chosen by `registry.parse`."""

@@ -1,0 +1,273 @@
+"""The walk of a request (DESIGN 2): everything between authentication and the upstream.
+
+`Pipeline.prepare` runs in a worker thread. It either returns a body that is safe to forward, already
+charged, or raises; there is no third way out.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from connectors.router import Model, Router
+from gateway import carriers
+from gateway.auth import Principal
+from gateway.errors import ApiError, blocked, budget_exceeded, not_found, unavailable
+from gateway.events import EntityReport, EventBus, Retrieved, Sanitised
+from gateway.guard import GuardBlocked, check_outbound
+from gateway.request import strip_extensions
+from gateway.retrieve import Question, Retriever
+from gateway.services import Services
+from gateway.session_id import session_id_of
+from gateway.views import Views
+from policies.compile import PolicyFilter, compile_rules
+from policies.model import Policy
+from privacy.embedding import Embedding
+from privacy.pools.artefact import PoolSet
+from privacy.randomness import Randomness
+from privacy.restoration import Restorer
+from privacy.substitution.planner import Plan, Planner, SessionContext, TextItem
+from privacy.substitution.rules import BudgetExhausted, Ruleset, SubstitutionError
+from store.errors import StoreError
+from store.sessions import Change, Snapshot
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that may be forwarded.
+
+    Attributes:
+        payload: The serialised, guarded body.
+        restorer: Puts the originals back.
+        headers: Privacy headers of the response.
+    """
+
+    request_id: str
+    session_id: str
+    model: Model
+    payload: bytes
+    restorer: Restorer
+    headers: Mapping[str, str]
+    stream: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The texts of a request: the slots of its body, then the retrieved chunks."""
+
+    body: dict[str, Any]
+    items: tuple[TextItem, ...]
+    slot_count: int
+    question: Question | None
+
+
+class Pipeline:
+    """Prepares requests under one policy."""
+
+    def __init__(
+        self,
+        services: Services,
+        router: Router,
+        policy: Policy,
+        pools: PoolSet,
+        embedding: Embedding,
+        rng: Randomness,
+        events: EventBus,
+    ) -> None:
+        self.policy = policy
+        self.router = router
+        self.events = events
+        self.pools = pools
+        self.ruleset: Ruleset = compile_rules(policy, embedding)
+        self.filter = PolicyFilter(policy)
+        self.views = Views(fuzzy=policy.fuzzy_restore)
+        self._services = services
+        self._rng = rng
+        self._retriever = Retriever(services, policy.retrieval)
+
+    def prepare(
+        self,
+        principal: Principal,
+        body: dict[str, Any],
+        headers: Mapping[str, str],
+        request_id: str,
+    ) -> Prepared:
+        """Sanitise, charge and guard one request.
+
+        Raises:
+            ApiError: whatever the client has to know; nothing was forwarded, and unless the session
+                already held the draws, nothing was charged.
+        """
+        try:
+            return self._prepare(principal, body, headers, request_id)
+        except ApiError:
+            raise
+        except BudgetExhausted as error:
+            raise budget_exceeded(str(error)) from None
+        except SubstitutionError as error:
+            raise blocked(str(error), "blocked_by_policy") from None
+        except GuardBlocked as error:
+            raise blocked(str(error), "guard_blocked") from None
+        except StoreError as error:
+            raise unavailable(f"The store cannot serve: {error}", "store_unavailable") from None
+        except Exception as error:
+            # Fail closed. Neither text nor traceback: both may quote the prompt.
+            _log.error("preparing a request failed: %s", type(error).__name__)
+            raise unavailable(
+                "The request could not be sanitised, so it was not forwarded.", "sanitiser_failed"
+            ) from None
+
+    def _prepare(
+        self,
+        principal: Principal,
+        body: dict[str, Any],
+        headers: Mapping[str, str],
+        request_id: str,
+    ) -> Prepared:
+        model = self._model(body["model"])
+        keyed_hash = self._services.tenants.entity_hasher(principal.tenant_id)
+        session_id = session_id_of(headers, body, principal.key_id, keyed_hash)
+        question = self._retriever.ask(principal.tenant_id, body)
+        outbound = strip_extensions(body, model.upstream_name, self.policy, keyed_hash)
+        texts = self._detect(outbound, question)
+        before = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
+        planner = Planner(self.ruleset, self.pools, self._rng, keyed_hash)
+        after, plan, payload = self._settle(planner, texts, before, request_id)
+        self._report(principal, after, plan, payload, question, request_id)
+        return Prepared(
+            request_id,
+            session_id,
+            model,
+            payload,
+            self.views.of(after).restorer,
+            self._headers(after, plan),
+            bool(body.get("stream")),
+        )
+
+    def _model(self, name: str) -> Model:
+        model = self.router.get(name)
+        allowed = "*" in self.policy.models or name in self.policy.models
+        if model is None or not allowed:
+            raise not_found(
+                "The model does not exist or is not open to this key; GET /v1/models lists them.",
+                "model_not_found",
+                "model",
+            )
+        return model
+
+    def _detect(self, body: dict[str, Any], question: Question | None) -> _Texts:
+        """Find the spans of every text; retrieved chunks bring theirs from ingestion."""
+        slots = carriers.slots_of(body)
+        seen = self._services.detector.detect([s.text if s.detect else "" for s in slots])
+        items = [
+            TextItem(s.text, self.filter.apply(s.text, spans) if s.detect else (), s.echo)
+            for s, spans in zip(slots, seen, strict=True)
+        ]
+        chunks = question.chunks if question is not None else ()
+        items += [TextItem(c.text, self.filter.apply(c.text, c.spans), False) for c in chunks]
+        return _Texts(body, tuple(items), len(slots), question)
+
+    def _settle(
+        self, planner: Planner, texts: _Texts, before: Snapshot, request_id: str
+    ) -> tuple[Snapshot, Plan, bytes]:
+        """Plan against the session; when something is new, plan again inside the transaction.
+
+        A request that repeats known values writes nothing. One that draws does so under the
+        session's lock, and its body passes the guard before the charge is committed.
+        """
+        plan = self._plan(planner, texts, before)
+        if not plan.changes:
+            return before, plan, self._payload(texts, plan, before)
+        done: list[tuple[Plan, bytes]] = []
+
+        def decide(snapshot: Snapshot) -> Change:
+            fresh = self._plan(planner, texts, snapshot)
+            done.append((fresh, self._payload(texts, fresh, snapshot)))
+            return Change(fresh.entries, fresh.charges, fresh.state)
+
+        after = self._services.sessions.apply(
+            before.tenant_id, before.session_id, request_id, decide
+        )
+        return after, *done[-1]
+
+    def _plan(self, planner: Planner, texts: _Texts, snapshot: Snapshot) -> Plan:
+        context = SessionContext(
+            snapshot.entries, snapshot.spent_epsilon, snapshot.spent_delta, snapshot.state
+        )
+        return planner.plan(texts.items, context, self.views.of(snapshot).matcher)
+
+    def _payload(self, texts: _Texts, plan: Plan, snapshot: Snapshot) -> bytes:
+        """Build the outbound body and pass it by the guard."""
+        body = carriers.replaced(texts.body, plan.texts[: texts.slot_count])
+        if texts.question is not None:
+            texts.question.insert(body, plan.texts[texts.slot_count :])
+        payload = orjson.dumps(body)
+        check_outbound(payload, plan.matcher, [*snapshot.entries, *plan.entries])
+        return payload
+
+    def _headers(self, snapshot: Snapshot, plan: Plan) -> dict[str, str]:
+        counts: dict[str, int] = {}
+        for mention in plan.mentions:
+            counts[mention.type] = counts.get(mention.type, 0) + 1
+        limit = self.ruleset.session_epsilon
+        remaining = (
+            "unlimited" if limit is None else f"{max(0.0, limit - snapshot.spent_epsilon):.6g}"
+        )
+        return {
+            "x-penname-session": snapshot.session_id,
+            "x-penname-policy": self.policy.name,
+            "x-penname-epsilon-spent": f"{snapshot.spent_epsilon:.6g}",
+            "x-penname-epsilon-remaining": remaining,
+            "x-penname-entities": ",".join(f"{kind}={n}" for kind, n in sorted(counts.items())),
+        }
+
+    def _report(
+        self,
+        principal: Principal,
+        snapshot: Snapshot,
+        plan: Plan,
+        payload: bytes,
+        question: Question | None,
+        request_id: str,
+    ) -> None:
+        cost = _cost_of(snapshot)
+        context = tuple(
+            Retrieved(c.file_id, c.filename, c.text, c.score)
+            for c in (question.chunks if question is not None else ())
+        )
+        entities = tuple(
+            EntityReport(m.original, m.substitute, m.type, m.recognizer, cost(m.original))
+            for m in plan.mentions
+        )
+        self.events.emit(
+            Sanitised(
+                request_id,
+                principal.tenant_id,
+                snapshot.session_id,
+                self.policy.name,
+                context,
+                entities,
+                sum(charge.epsilon for charge in plan.charges),
+                snapshot.spent_epsilon,
+                payload,
+            )
+        )
+
+
+def _cost_of(snapshot: Snapshot) -> Callable[[str], float]:
+    """Return what the draws behind a mention cost: its own, or those of its parts."""
+    by_key = {entry.key: entry.epsilon for entry in snapshot.entries if entry.epsilon}
+
+    def cost(surface: str) -> float:
+        folded = surface.casefold()
+        if folded in by_key:
+            return by_key[folded]
+        words = {word.strip(".,;:'\"()").removesuffix("'s") for word in folded.split()}
+        found = {key for key in by_key if set(key.split()) <= words}
+        return sum(by_key[key] for key in found)
+
+    return cost

@@ -1,0 +1,149 @@
+"""Reading a chat request: its shape is checked here, its texts are read in `gateway.carriers`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gateway.errors import bad_request, blocked
+from policies.model import Policy
+
+_MEDIA = frozenset(("image_url", "input_audio", "file", "input_image", "input_file", "video_url"))
+_PERSONAL = ("user", "safety_identifier", "prompt_cache_key")
+_HASH_LENGTH = 32
+
+
+class ToolFunction(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    arguments: str = ""
+
+
+class ToolCall(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    function: ToolFunction | None = None
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    role: str = Field(min_length=1, max_length=64)
+    content: str | list[dict[str, Any]] | None = None
+    name: str | None = None
+    tool_calls: list[ToolCall] | None = None
+
+
+class StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class ChatRequest(BaseModel):
+    """The fields that the gateway itself depends on; every other field is scanned and passed."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    model: str = Field(min_length=1, max_length=256)
+    messages: list[Message] = Field(min_length=1)
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: int | None = Field(None, ge=1, le=128)
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    metadata: dict[str, Any] | None = None
+    tools: list[dict[str, Any]] | None = None
+    penname: dict[str, Any] | None = None
+
+
+def parse_chat(raw: bytes) -> dict[str, Any]:
+    """Parse and check the body of a chat request.
+
+    Raises:
+        ApiError: 400 naming the field and what is wrong with it, never its value.
+    """
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise bad_request(
+            f"The body is not valid JSON in UTF-8 (line {error.lineno}, column {error.colno}).",
+            code="invalid_json",
+        ) from None
+    if not isinstance(body, dict):
+        raise bad_request("The body must be a JSON object.", code="invalid_json")
+    try:
+        ChatRequest.model_validate(body)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field = _field(fault["loc"])
+        message = str(fault["msg"]).removeprefix("Value error, ")
+        raise bad_request(f"{field}: {message}", field) from None
+    return body
+
+
+def _field(location: tuple[int | str, ...]) -> str:
+    out = ""
+    for part in location:
+        if isinstance(part, int):
+            out += f"[{part}]"
+        elif part not in ("str", "list[dict[str,any]]"):
+            out += f".{part}" if out else part
+    return out or "body"
+
+
+def strip_extensions(
+    body: dict[str, Any],
+    upstream_name: str,
+    policy: Policy,
+    keyed_hash: Callable[[str, str], str],
+) -> dict[str, Any]:
+    """Return a copy for the upstream: our own fields gone, fields that name a person hashed.
+
+    Raises:
+        ApiError: 403 for content that the policy does not let pass unseen.
+    """
+    out = {key: value for key, value in body.items() if key != "penname"}
+    out["model"] = upstream_name
+    _drop_metadata(out)
+    for field in _PERSONAL:
+        if out.get(field):
+            out[field] = f"pn-{keyed_hash(field, out[field])[:_HASH_LENGTH]}"
+    if out.get("store"):
+        out["store"] = False
+    if policy.logprobs == "block" and out.get("logprobs"):
+        raise blocked(
+            "The policy does not allow 'logprobs': they spell out the answer.", "logprobs"
+        )
+    out.pop("logprobs", None)
+    out.pop("top_logprobs", None)
+    out["messages"] = [_message(m, i, policy, keyed_hash) for i, m in enumerate(out["messages"])]
+    return out
+
+
+def _drop_metadata(out: dict[str, Any]) -> None:
+    metadata = out.get("metadata")
+    if isinstance(metadata, dict) and "penname_session" in metadata:
+        rest = {key: value for key, value in metadata.items() if key != "penname_session"}
+        out.pop("metadata")
+        if rest:
+            out["metadata"] = rest
+
+
+def _message(
+    message: dict[str, Any], index: int, policy: Policy, keyed_hash: Callable[[str, str], str]
+) -> dict[str, Any]:
+    content = message.get("content")
+    if policy.images == "block" and isinstance(content, list):
+        for part in content:
+            if part.get("type") in _MEDIA:
+                raise blocked(
+                    f"messages[{index}]: the policy does not let pictures, audio or files pass, since "
+                    "nothing can look into them; send their text, or set 'images: allow'.",
+                    "media_not_allowed",
+                )
+    name = message.get("name")
+    if name and message["role"] not in ("tool", "function"):
+        return {**message, "name": f"participant_{keyed_hash('name', name)[:8]}"}
+    return message

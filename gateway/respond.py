@@ -1,0 +1,213 @@
+"""Putting originals back into OpenAI's objects, whole or chunk by chunk (DESIGN 4)."""
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from privacy.restoration import Restorer, StreamRestorer
+
+# The protocol's own values; everything else that is a string may hold a substitute.
+_KEPT = frozenset(
+    "id object model role type finish_reason system_fingerprint service_tier index created".split()
+)
+_ARGUMENTS = "arguments"
+FieldPath = tuple[str | int, ...]
+
+
+def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> dict[str, Any]:
+    """Return a ``chat.completion`` object with originals restored, log probabilities dropped.
+
+    Log probabilities spell the answer out in the upstream's tokens, which restoration changes.
+    """
+    restored: dict[str, Any] = {
+        key: _restore(value, key, restorer) if key != "choices" else value
+        for key, value in body.items()
+    }
+    restored["model"] = model
+    restored["choices"] = [
+        {
+            key: None if key == "logprobs" else _restore(value, key, restorer)
+            for key, value in choice.items()
+        }
+        for choice in body.get("choices") or []
+    ]
+    return restored
+
+
+def _restore(value: Any, key: str, restorer: Restorer) -> Any:
+    if isinstance(value, str):
+        if key in _KEPT:
+            return value
+        if key == _ARGUMENTS:
+            return restorer.restore_json_text(value)
+        return restorer.restore(value)
+    if isinstance(value, dict):
+        return {k: _restore(v, k, restorer) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_restore(item, key, restorer) for item in value]
+    return value
+
+
+@dataclass
+class Transcript:
+    """What came in and what went out, per choice: the content only."""
+
+    received: dict[int, str] = field(default_factory=lambda: defaultdict(str))
+    restored: dict[int, str] = field(default_factory=lambda: defaultdict(str))
+
+
+class ChunkRestorer:
+    """Restores the chunks of one streamed answer; every text field of every choice on its own."""
+
+    def __init__(self, restorer: Restorer, model: str) -> None:
+        self._restorer = restorer
+        self._model = model
+        self._open: dict[int, dict[FieldPath, StreamRestorer]] = defaultdict(dict)
+        self._template: dict[str, Any] = {}
+        self.transcript = Transcript()
+
+    def feed(self, chunk: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the chunks that can go to the client now.
+
+        Raises:
+            ValueError: the chunk has not the shape of a ``chat.completion.chunk``.
+        """
+        if not isinstance(chunk.get("choices", []), list):
+            raise ValueError("a chunk without a list of choices")
+        chunk = {**chunk, "model": self._model}
+        self._template = {k: v for k, v in chunk.items() if k not in ("choices", "usage")}
+        out: list[dict[str, Any]] = []
+        choices: list[dict[str, Any]] = []
+        for choice in chunk.get("choices") or []:
+            restored, tail = self._choice(choice)
+            if tail is not None:
+                out.append({**self._template, "choices": [tail]})
+            choices.append(restored)
+        if choices and all(_is_empty(c) for c in choices) and not chunk.get("usage"):
+            return out
+        out.append({**chunk, "choices": choices})
+        return out
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Return what was held back when the upstream ended without a finish reason."""
+        tails = [self._tail(index) for index in list(self._open)]
+        return [{**self._template, "choices": [tail]} for tail in tails if tail is not None]
+
+    def _choice(self, choice: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        index = choice.get("index", 0)
+        delta = choice.get("delta")
+        if not isinstance(delta, dict) or not isinstance(index, int):
+            raise ValueError("a choice without a delta")
+        restored = {k: v for k, v in choice.items() if k not in ("delta", "logprobs")}
+        restored["delta"] = {k: self._field(v, (k,), index) for k, v in delta.items()}
+        if "logprobs" in choice:
+            restored["logprobs"] = None
+        self._note(index, delta.get("content"), restored["delta"].get("content"))
+        tail = self._tail(index) if choice.get("finish_reason") else None
+        if tail is not None:
+            # Text of the finishing chunk itself comes before what was held back behind it.
+            tail["delta"] = _joined(restored["delta"], tail["delta"])
+            restored["delta"] = {}
+        return restored, tail
+
+    def _field(self, value: Any, path: FieldPath, index: int) -> Any:
+        key = path[-1] if isinstance(path[-1], str) else path[-2]
+        if isinstance(value, str):
+            if key in _KEPT or (key == "name" and "function" in path):
+                return value
+            return self._stream(path, index).feed(value)
+        if isinstance(value, dict):
+            return {k: self._field(v, (*path, k), index) for k, v in value.items()}
+        if isinstance(value, list):
+            return [
+                self._field(v, (*path, v.get("index", i) if isinstance(v, dict) else i), index)
+                for i, v in enumerate(value)
+            ]
+        return value
+
+    def _stream(self, path: FieldPath, index: int) -> StreamRestorer:
+        streams = self._open[index]
+        if path not in streams:
+            streams[path] = self._restorer.stream(json_escaped=path[-1] == _ARGUMENTS)
+        return streams[path]
+
+    def _tail(self, index: int) -> dict[str, Any] | None:
+        """Close the streams of a choice; return a choice with what they held back, if anything."""
+        delta: dict[str, Any] = {}
+        for path, stream in self._open.pop(index, {}).items():
+            held = stream.finish()
+            if held:
+                _put(delta, path, held)
+        self._note(index, None, delta.get("content"))
+        return {"index": index, "delta": delta, "finish_reason": None} if delta else None
+
+    def _note(self, index: int, received: Any, restored: Any) -> None:
+        if isinstance(received, str):
+            self.transcript.received[index] += received
+        if isinstance(restored, str):
+            self.transcript.restored[index] += restored
+
+
+def _is_empty(choice: dict[str, Any]) -> bool:
+    if choice.get("finish_reason"):
+        return False
+    delta = choice["delta"]
+    return bool(delta) and all(value == "" for value in delta.values())
+
+
+def _put(delta: dict[str, Any], path: FieldPath, text: str) -> None:
+    """Write ``text`` at a path such as ('tool_calls', 0, 'function', 'arguments')."""
+    node: Any = delta
+    for part, following in zip(path[:-1], path[1:], strict=True):
+        if isinstance(following, int):
+            node = node.setdefault(part, [])
+        elif isinstance(part, int):
+            found = next((item for item in node if item.get("index") == part), None)
+            if found is None:
+                found = {"index": part}
+                node.append(found)
+            node = found
+        else:
+            node = node.setdefault(part, {})
+    node[path[-1]] = text
+
+
+def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return a delta with the texts of two, the first one's in front."""
+    joined = dict(first)
+    for key, value in second.items():
+        mine = joined.get(key)
+        if isinstance(mine, str) and isinstance(value, str):
+            joined[key] = mine + value
+        elif isinstance(mine, dict) and isinstance(value, dict):
+            joined[key] = _joined(mine, value)
+        elif isinstance(mine, list) and isinstance(value, list):
+            joined[key] = _joined_lists(mine, value)
+        else:
+            joined[key] = value
+    return joined
+
+
+def _joined_lists(first: list[Any], second: list[Any]) -> list[Any]:
+    merged = list(first)
+    for item in second:
+        position = next(
+            (i for i, m in enumerate(merged) if m.get("index") == item.get("index")), None
+        )
+        if position is None:
+            merged.append(item)
+        else:
+            merged[position] = _joined(merged[position], item)
+    return merged
+
+
+async def restored_stream(
+    chunks: AsyncIterator[dict[str, Any]], restorer: ChunkRestorer
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield the restored chunks of an upstream's answer."""
+    async for chunk in chunks:
+        for ready in restorer.feed(chunk):
+            yield ready
+    for ready in restorer.finish():
+        yield ready

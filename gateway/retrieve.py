@@ -1,0 +1,124 @@
+"""Retrieval inside the trust boundary: the question is searched over originals, locally."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.errors import bad_request, not_found
+from gateway.services import Services
+from policies.model import Retrieval
+from privacy.types import Span
+from store.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChunk:
+    """A retrieved chunk, with the entity spans found at ingestion."""
+
+    file_id: str
+    filename: str
+    text: str
+    spans: tuple[Span, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The last user message of a request and the context found for it."""
+
+    message: int
+    chunks: tuple[ContextChunk, ...]
+    template: str
+
+    def insert(self, body: dict[str, Any], texts: Sequence[str]) -> None:
+        """Put the sanitised context around the sanitised question, in place."""
+        message = dict(body["messages"][self.message])
+        content = message["content"]
+        if isinstance(content, str):
+            message["content"] = self._filled(texts, content)
+        else:
+            parts = [dict(part) for part in content]
+            last = max(i for i, part in enumerate(parts) if part.get("type") == "text")
+            parts[last]["text"] = self._filled(texts, parts[last]["text"])
+            message["content"] = parts
+        body["messages"][self.message] = message
+
+    def _filled(self, texts: Sequence[str], question: str) -> str:
+        # Not str.format: braces in context or question are text.
+        before, _, rest = self.template.partition("{context}")
+        if "{question}" in before:
+            head, _, middle = before.partition("{question}")
+            return f"{head}{question}{middle}{_joined(texts)}{rest}"
+        middle, _, tail = rest.partition("{question}")
+        return f"{before}{_joined(texts)}{middle}{question}{tail}"
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return "\n\n".join(text.strip() for text in texts)
+
+
+class Retriever:
+    """Finds the context of a request."""
+
+    def __init__(self, services: Services, settings: Retrieval) -> None:
+        self._services = services
+        self._settings = settings
+
+    def ask(self, tenant_id: str, body: dict[str, Any]) -> Question | None:
+        """Return the question with its context, None when nothing is to be added.
+
+        Raises:
+            ApiError: 400 for malformed ids, 404 for a vector store the tenant does not have.
+        """
+        stores = self._stores(body)
+        if not stores:
+            return None
+        index, text = _last_question(body)
+        if index is None or not text.strip():
+            return None
+        vector = self._services.encoder.encode([text])[0]
+        try:
+            found = self._services.vectors.search(tenant_id, stores, vector, self._settings.top_k)
+            chunks = self._services.documents.chunks(tenant_id, [id for id, _ in found])
+        except NotFound:
+            raise not_found(
+                "A vector store of this request does not exist.", param="penname.vector_store_ids"
+            ) from None
+        kept = self._kept(found, {chunk.id: chunk for chunk in chunks})
+        return Question(index, kept, self._settings.template) if kept else None
+
+    def _kept(
+        self, found: Sequence[tuple[int, float]], by_id: dict[int, Any]
+    ) -> tuple[ContextChunk, ...]:
+        kept: list[ContextChunk] = []
+        room = self._settings.max_characters
+        for chunk_id, score in found:
+            chunk = by_id.get(chunk_id)
+            if chunk is None or score < self._settings.min_score or len(chunk.text) > room:
+                continue
+            room -= len(chunk.text)
+            kept.append(ContextChunk(chunk.file_id, chunk.filename, chunk.text, chunk.spans, score))
+        return tuple(kept)
+
+    def _stores(self, body: dict[str, Any]) -> list[str]:
+        extension = body.get("penname") or {}
+        ids = extension.get("vector_store_ids", list(self._settings.vector_stores))
+        if not isinstance(ids, list) or not all(isinstance(i, str) for i in ids):
+            raise bad_request(
+                "penname.vector_store_ids must be a list of vector store ids.",
+                "penname.vector_store_ids",
+            )
+        return ids
+
+
+def _last_question(body: dict[str, Any]) -> tuple[int | None, str]:
+    for index in reversed(range(len(body["messages"]))):
+        message = body["messages"][index]
+        if message["role"] != "user":
+            continue
+        content = message.get("content")
+        if isinstance(content, str):
+            return index, content
+        texts = [p.get("text", "") for p in content or [] if p.get("type") == "text"]
+        return (index, "\n".join(texts)) if texts else (None, "")
+    return None, ""

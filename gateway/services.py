@@ -1,0 +1,32 @@
+"""Everything a request handler may use, built once per process and found on ``app.state``."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from connectors.encoder import Encoder
+from gateway.settings import Settings
+from privacy.detection.engine import Detector
+from store.database import Database
+from store.documents import DocumentStore
+from store.files import FileStore
+from store.keys import KeyStore
+from store.sessions import SessionStore
+from store.tenants import TenantStore
+from store.vectors import VectorIndex
+
+
+@dataclass
+class Services:
+    """The long-lived collaborators of the gateway."""
+
+    settings: Settings
+    db: Database
+    keys: KeyStore
+    tenants: TenantStore
+    sessions: SessionStore
+    files: FileStore
+    documents: DocumentStore
+    vectors: VectorIndex
+    detector: Detector
+    encoder: Encoder
+    workers: ThreadPoolExecutor

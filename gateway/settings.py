@@ -1,0 +1,59 @@
+"""The one table of settings: environment variables ``PENNAME_*``, each with default and help."""
+
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What an operator can set from the environment; docs/settings.md is generated from it."""
+
+    model_config = SettingsConfigDict(env_prefix="PENNAME_", extra="ignore")
+
+    data_dir: Path = Field(
+        Path(".penname"),
+        description="Folder of the SQLite file, the key file and the index caches.",
+    )
+    database_url: str = Field(
+        "", description="SQLAlchemy URL; empty means SQLite in the data folder."
+    )
+    master_key: str = Field(
+        "",
+        description="Base64 of 32 bytes that wraps every data key; empty means a 0600 key file in "
+        "the data folder.",
+    )
+    policy: str = Field(
+        "balanced", description="Default policy: a name of policies/defaults or the path of a file."
+    )
+    host: str = Field("127.0.0.1", description="Address that the server binds.")
+    port: int = Field(8484, ge=0, le=65535, description="Port that the server binds; 0 picks one.")
+    max_body_bytes: int = Field(
+        16 * 1024 * 1024, ge=1024, description="Largest JSON request body, in bytes."
+    )
+    max_upload_bytes: int = Field(
+        50 * 1024 * 1024, ge=1024, description="Largest uploaded file, in bytes."
+    )
+    upstream_timeout: float = Field(
+        120.0, gt=0, description="Seconds without a byte from the provider before a 504."
+    )
+    upstream_connect_timeout: float = Field(
+        10.0, gt=0, description="Seconds to connect to the provider."
+    )
+    worker_threads: int = Field(
+        4, ge=1, description="Threads for detection, substitution and storage."
+    )
+    ner_threads: int = Field(1, ge=1, description="Threads inside one run of the NER model.")
+    cache_entries: int = Field(
+        4096, ge=1, description="Texts whose detection results are kept, by content hash."
+    )
+    session_ttl_hours: float = Field(
+        24.0 * 30, gt=0, description="Hours after the last use when a session is forgotten."
+    )
+    local_model_threads: int = Field(1, ge=1, description="Threads of the local chat model.")
+    log_level: str = Field("INFO", description="Level of the log: DEBUG, INFO, WARNING or ERROR.")
+
+    @cached_property
+    def resolved_database_url(self) -> str:
+        return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'penname.db'}"

@@ -1,0 +1,143 @@
+"""The detection engine: recognizers and tagger in, spans without overlaps out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from privacy.detection.base import Recognizer, Tagger
+from privacy.detection.cache import SpanCache
+from privacy.detection.casing import DISCOUNT, recased
+from privacy.detection.protected import Protected, is_plausible
+from privacy.detection.resolve import DEFAULT_THRESHOLD, resolve
+from privacy.detection.windows import find_windowed
+from privacy.types import ENTITY_TYPES, NAMED_TYPES, Span
+
+DEFAULT_THRESHOLDS: Final[Mapping[str, float]] = MappingProxyType(
+    dict.fromkeys(ENTITY_TYPES, DEFAULT_THRESHOLD)
+)
+
+
+class DetectionFailed(RuntimeError):
+    """A recognizer or the tagger failed; nothing may leave on the strength of this text.
+
+    The message names the recognizer and the kind of error, never a piece of the text.
+    """
+
+
+class Detector:
+    """Finds the entities of texts of any length; thread-safe.
+
+    Args:
+        recognizers: What finds by form; names must be unique.
+        tagger: What finds by context, or None for recognizers alone.
+        thresholds: Least score by entity type; 0.5 for a type that is not named.
+        cache_size: Most results kept, by content hash; 0 turns the cache off.
+        cache_bytes: Most bytes the kept results may take, estimated.
+
+    Raises:
+        ValueError: Two recognizers share a name, or a threshold is not in [0, 1] or of no known type.
+    """
+
+    def __init__(
+        self,
+        recognizers: Sequence[Recognizer],
+        tagger: Tagger | None,
+        *,
+        thresholds: Mapping[str, float] = DEFAULT_THRESHOLDS,
+        cache_size: int = 4096,
+        cache_bytes: int = 32 * 1024 * 1024,
+    ) -> None:
+        names = [recognizer.name for recognizer in recognizers]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"recognizer names must be unique; used twice: {', '.join(twice)}")
+        for type_, value in thresholds.items():
+            if type_ not in ENTITY_TYPES or not 0.0 <= value <= 1.0:
+                raise ValueError(
+                    f"threshold {value!r} for {type_!r}: give a known entity type and a value in [0, 1]"
+                )
+        # Sorted, so that no result can depend on the order of registration.
+        self._recognizers = tuple(sorted(recognizers, key=lambda r: r.name))
+        self._tagger = tagger
+        self._thresholds = dict(thresholds)
+        self._cache = SpanCache(cache_size, cache_bytes)
+
+    def detect(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return for each text its spans: in code points, sorted by start, without overlaps.
+
+        Raises:
+            DetectionFailed: A recognizer or the tagger failed.
+        """
+        keys = [SpanCache.key(text) for text in texts]
+        known: dict[bytes, tuple[Span, ...]] = {}
+        missing: dict[bytes, str] = {}
+        for key, text in zip(keys, texts, strict=True):
+            cached = known.get(key) or self._cache.get(key)
+            if cached is not None:
+                known[key] = cached
+            else:
+                missing[key] = text
+        fresh = self._candidates(list(missing.values()))
+        for (key, text), candidates in zip(missing.items(), fresh, strict=True):
+            known[key] = tuple(self._resolved(text, candidates))
+            self._cache.put(key, known[key])
+        return [list(known[key]) for key in keys]
+
+    def explain(self, text: str) -> list[Span]:
+        """Return every raw candidate of ``text`` before resolution, sorted by start, end and type.
+
+        Raises:
+            DetectionFailed: A recognizer or the tagger failed.
+        """
+        candidates = self._candidates([text])[0]
+        return sorted(candidates, key=lambda s: (s.start, s.end, s.type, s.recognizer, s.score))
+
+    def _resolved(self, text: str, candidates: Sequence[Span]) -> list[Span]:
+        if not candidates:
+            return []
+        protected = Protected(text)
+        # Named spans are judged again afterwards: resolution may leave a piece of one.
+        allowed = [s for s in candidates if protected.allows(s) and is_plausible(text, s)]
+        resolved = resolve(text, allowed, self._thresholds)
+        return [s for s in resolved if s.type not in NAMED_TYPES or is_plausible(text, s)]
+
+    def _candidates(self, texts: Sequence[str]) -> list[list[Span]]:
+        found: list[list[Span]] = [[] for _ in texts]
+        for recognizer in self._recognizers:
+            whole = bool(getattr(recognizer, "whole_text", False))
+            for spans, text in zip(found, texts, strict=True):
+                try:
+                    new = recognizer.find(text) if whole else find_windowed(recognizer.find, text)
+                except Exception as error:
+                    raise DetectionFailed(
+                        f"recognizer {recognizer.name!r} failed with {type(error).__name__}"
+                    ) from None
+                spans.extend(new)
+        for spans, tagged in zip(found, self._tagged(texts), strict=True):
+            spans.extend(tagged)
+        return found
+
+    def _tagged(self, texts: Sequence[str]) -> list[list[Span]]:
+        if self._tagger is None or not texts:
+            return [[] for _ in texts]
+        second = [(i, *pair) for i, text in enumerate(texts) for pair in recased(text)]
+        try:
+            tagged = self._tagger.tag([*texts, *(variant for _, _, variant in second)])
+        except Exception as error:
+            raise DetectionFailed(f"the tagger failed with {type(error).__name__}") from None
+        if len(tagged) != len(texts) + len(second):
+            raise DetectionFailed("the tagger returned results for another number of texts")
+        result = [list(spans) for spans in tagged[: len(texts)]]
+        for (index, offset, _), spans in zip(second, tagged[len(texts) :], strict=True):
+            result[index].extend(
+                replace(
+                    span,
+                    start=span.start + offset,
+                    end=span.end + offset,
+                    score=span.score * DISCOUNT,
+                    recognizer=f"{span.recognizer}.recased",
+                )
+                for span in spans
+            )
+        return result

@@ -1,0 +1,1 @@
+"""Recognizers of identifiers by form: one family a file, collected by ``privacy.detection.registry``."""

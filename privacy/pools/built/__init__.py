@@ -1,0 +1,1 @@
+"""The built pools that ship with the package: name lists, vectors and the manifest."""

@@ -1,0 +1,50 @@
+"""From a session's map to the pairs that restoration works with."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from privacy.restoration import Pair
+from privacy.substitution.entry import FAMILY, GIVEN, INITIAL, MENTION, Entry
+
+_KINDS: Final = {GIVEN: "given", FAMILY: "family"}
+
+
+def restoration_pairs(entries: Iterable[Entry]) -> list[Pair]:
+    """Return every pair of a session; markers that several values share have none."""
+    pairs: list[Pair] = []
+    for entry in entries:
+        if entry.fine_type == INITIAL or entry.detail.get("restore") == "no":
+            continue
+        pairs.append(Pair(entry.substitute, entry.original, _kind(entry)))
+        if entry.fine_type == MENTION:
+            pairs.extend(_initialled(entry))
+    return list(dict.fromkeys(pairs))
+
+
+def _kind(entry: Entry) -> str:
+    if entry.substitute.startswith("["):
+        return "placeholder"
+    if entry.fine_type == MENTION:
+        return "mention"
+    if entry.pool_index is not None and entry.fine_type.startswith(("org", "loc.")):
+        return "whole"
+    return _KINDS.get(entry.fine_type, "exact")
+
+
+def _initialled(mention: Entry) -> list[Pair]:
+    """Derive ``M. Novak`` from ``Marta Novak``: models abbreviate, too."""
+    if mention.detail.get("order") != "natural" or "given" not in mention.detail:
+        return []
+    original, substitute = mention.original.split(" "), mention.substitute.split(" ")
+    family = mention.detail.get("family", "")
+    width = len(family.split(" "))
+    if not family or len(original) <= width or len(substitute) < 2:
+        return []
+    return [
+        Pair(
+            f"{substitute[0][0]}{dot} {substitute[-1]}",
+            f"{original[0][0]}{dot} {' '.join(original[-width:])}",
+            "mention",
+        )
+        for dot in (".", "")
+    ]

@@ -1,0 +1,68 @@
+"""Documents: what is retrieved travels under a pen name, too, and tool arguments stay JSON."""
+
+import io
+import json
+from typing import Any
+
+DOCUMENT = (
+    "The supply contract was signed by Séverine Blanchet on 17 February 2026 in Basel. "
+    "Her address is s.blanchet@corp.internal and her phone is +1 212-555-0142."
+)
+
+
+def test_retrieved_context_is_sanitised_and_restored(gateway: Any) -> None:
+    client = gateway.client()
+    upload = client.files.create(
+        file=("contract.txt", io.BytesIO(DOCUMENT.encode())), purpose="assistants"
+    )
+    store = client.vector_stores.create(name="contracts")
+    client.vector_stores.files.create_and_poll(vector_store_id=store.id, file_id=upload.id)
+    found = client.vector_stores.search(vector_store_id=store.id, query="Who signed?")
+    assert "Blanchet" in found.data[0].content[0].text
+    answer = client.chat.completions.create(
+        model="test-model",
+        messages=[{"role": "user", "content": "Who signed the supply contract?"}],
+        extra_body={"penname": {"vector_store_ids": [store.id]}},
+        extra_headers={"x-penname-session": "retrieval"},
+    )
+    raw = gateway.upstream.requests[-1].decode()
+    for original in (
+        "Séverine",
+        "S\\u00e9verine",
+        "Blanchet",
+        "blanchet",
+        "corp.internal",
+        "555-0142",
+    ):
+        assert original not in raw
+    assert "supply contract" in raw
+    assert "penname" not in json.dumps(gateway.upstream.bodies[-1])
+    assert DOCUMENT in (answer.choices[0].message.content or "")
+
+
+def test_tool_arguments_are_replaced_leaf_by_leaf(gateway: Any) -> None:
+    arguments = json.dumps({"to": "Tadeo Brandt", "mail": "tadeo@example.com", "n": 2})
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "send", "arguments": arguments},
+    }
+    gateway.client().chat.completions.create(
+        model="test-model",
+        messages=[
+            {"role": "user", "content": "Write to Tadeo Brandt at tadeo@example.com."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "Sent to Tadeo Brandt."},
+            {"role": "user", "content": "Thanks."},
+        ],
+        extra_headers={"x-penname-session": "tools"},
+    )
+    raw = gateway.upstream.requests[-1].decode()
+    for original in ("Tadeo", "Brandt", "tadeo"):
+        assert original not in raw
+    sent = gateway.upstream.bodies[-1]["messages"][1]["tool_calls"][0]
+    assert sent["id"] == "call_1"
+    leaves = json.loads(sent["function"]["arguments"])
+    assert set(leaves) == {"to", "mail", "n"}
+    assert leaves["n"] == 2
+    assert leaves["to"] in gateway.upstream.bodies[-1]["messages"][0]["content"]

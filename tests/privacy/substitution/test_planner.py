@@ -1,0 +1,202 @@
+"""Planning: what is replaced, what is drawn, and that restoration undoes it byte for byte."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from policies.compile import compile_rules
+from policies.loader import load_policy
+from privacy.embedding import WordVectors
+from privacy.pools.artefact import PoolSet
+from privacy.pools.build import ensure_embedding
+from privacy.randomness import SeededRandomness
+from privacy.restoration import Restorer
+from privacy.substitution.entry import Entry
+from privacy.substitution.names import split_name
+from privacy.substitution.pairs import restoration_pairs
+from privacy.substitution.planner import Plan, Planner, SessionContext, TextItem
+from privacy.substitution.rules import BudgetExhausted, PolicyBlocked, Ruleset
+from privacy.types import Span
+
+
+@pytest.fixture(scope="module")
+def phi() -> WordVectors:
+    cache = Path(os.environ.get("PENNAME_CACHE", Path.home() / ".cache" / "penname"))
+    return ensure_embedding(cache / "glove-6b-50d")
+
+
+@pytest.fixture(scope="module")
+def pools() -> PoolSet:
+    return PoolSet.load()
+
+
+def _hash(kind: str, key: str) -> str:
+    return hashlib.sha256(f"{kind}/{key}".encode()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def planner(phi: WordVectors, pools: PoolSet) -> Planner:
+    return Planner(compile_rules(load_policy("balanced"), phi), pools, SeededRandomness(7), _hash)
+
+
+def _item(text: str, *found: tuple[str, str]) -> TextItem:
+    spans = []
+    for surface, kind in found:
+        start = text.index(surface)
+        spans.append(Span(start, start + len(surface), kind, 1.0, "test"))
+    return TextItem(text, tuple(sorted(spans, key=lambda s: s.start)))
+
+
+def _restored(plan: Plan, entries: tuple[Entry, ...] = ()) -> list[str]:
+    restorer = Restorer(restoration_pairs([*entries, *plan.entries]))
+    return [restorer.restore(text) for text in plan.texts]
+
+
+CASES = [
+    ("Dr. ILSE M. VARGA Jr. signed.", [("Dr. ILSE M. VARGA Jr.", "PERSON")]),
+    ("Signed by Ilse   Varga on Monday", [("Ilse   Varga", "PERSON")]),
+    ("pls ask ilse varga about it", [("ilse varga", "PERSON")]),
+    ("Varga, Ilse and Ilse Varga", [("Varga, Ilse", "PERSON")]),
+    ("🚀 Ilse Varga called 🙂", [("Ilse Varga", "PERSON")]),
+    ("Femke van 't Hoff-Brouwer's letter", [("Femke van 't Hoff-Brouwer", "PERSON")]),
+    ("McDonald met MCDONALD", [("McDonald", "PERSON")]),
+    (
+        "Varga Dental Supplies GmbH in Basel",
+        [("Varga Dental Supplies GmbH", "ORG"), ("Basel", "LOC")],
+    ),
+    ("14 Rosewood Lane, Basel", [("14 Rosewood Lane, Basel", "LOC")]),
+    ("mail ilse@example.com now", [("ilse@example.com", "EMAIL")]),
+    ('Ilse "Izzy" Varga', [('Ilse "Izzy" Varga', "PERSON")]),
+    ("I. Varga wrote to Ilse Varga", [("I. Varga", "PERSON"), ("Ilse Varga", "PERSON")]),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), CASES)
+def test_restoring_undoes_substitution(
+    planner: Planner, text: str, found: list[tuple[str, str]]
+) -> None:
+    plan = planner.plan([_item(text, *found)], SessionContext())
+    assert plan.texts[0] != text
+    assert _restored(plan) == [text]
+
+
+def test_titles_suffixes_and_case_stay(planner: Planner) -> None:
+    text = "Dr. ILSE M. VARGA Jr."
+    sent = planner.plan([_item(text, (text, "PERSON"))], SessionContext()).texts[0]
+    assert sent.startswith("Dr. ")
+    assert sent.endswith(" Jr.")
+    assert sent[4:-4].isupper()
+    assert "VARGA" not in sent
+
+
+def test_the_family_name_alone_is_the_same_person(planner: Planner) -> None:
+    text = "Varga left. Ilse Varga called."
+    item = TextItem(text, (Span(0, 5, "PERSON", 1.0, "test"), Span(12, 22, "PERSON", 1.0, "test")))
+    sent = planner.plan([item], SessionContext()).texts[0]
+    assert sent.split()[0] == sent.split()[3]
+
+
+def test_known_names_are_swept_where_no_detector_found_them(planner: Planner) -> None:
+    first = _item("Ilse Varga signed.", ("Ilse Varga", "PERSON"))
+    second = TextItem("As Varga said before.")
+    plan = planner.plan([first, second], SessionContext())
+    assert "Varga" not in plan.texts[1]
+
+
+def test_a_repeated_request_draws_nothing(planner: Planner) -> None:
+    item = _item("Ilse Varga signed.", ("Ilse Varga", "PERSON"))
+    first = planner.plan([item], SessionContext())
+    again = planner.plan([item], SessionContext(first.entries, 2.0))
+    assert again.texts == first.texts
+    assert not again.changes
+
+
+def test_a_quoted_substitute_is_left_alone(planner: Planner) -> None:
+    item = _item("Ilse Varga signed.", ("Ilse Varga", "PERSON"))
+    first = planner.plan([item], SessionContext())
+    sent = first.texts[0]
+    quoted = TextItem(sent, (Span(0, len(sent) - len(" signed."), "PERSON", 1.0, "test"),))
+    assert planner.plan([quoted], SessionContext(first.entries)).texts == (sent,)
+
+
+def test_the_budget_is_never_overspent(phi: WordVectors, pools: PoolSet) -> None:
+    base = compile_rules(load_policy("balanced"), phi)
+    tight = Ruleset(base.rules, session_epsilon=1.5)
+    planner = Planner(tight, pools, SeededRandomness(1), _hash)
+    item = _item("Ilse Varga signed.", ("Ilse Varga", "PERSON"))
+    with pytest.raises(BudgetExhausted):
+        planner.plan([item], SessionContext())
+    kinder = Ruleset(base.rules, session_epsilon=1.5, on_budget="placeholder")
+    plan = Planner(kinder, pools, SeededRandomness(1), _hash).plan([item], SessionContext())
+    assert "[PERSON_1]" in plan.texts[0]
+    assert sum(c.epsilon for c in plan.charges) <= 1.5
+    assert _restored(plan) == [item.text]
+
+
+def test_a_literal_placeholder_is_not_reused(phi: WordVectors, pools: PoolSet) -> None:
+    rules = compile_rules(load_policy("paper"), phi)
+    planner = Planner(rules, pools, SeededRandomness(1), _hash)
+    text = "Use <EMAIL_1> as the field. Write to ilse@example.com"
+    plan = planner.plan([_item(text, ("ilse@example.com", "EMAIL"))], SessionContext())
+    assert "[EMAIL_2]" in plan.texts[0]
+    assert _restored(plan) == [text]
+
+
+def test_strict_blocks_secrets(phi: WordVectors, pools: PoolSet) -> None:
+    planner = Planner(compile_rules(load_policy("strict"), phi), pools, SeededRandomness(1), _hash)
+    with pytest.raises(PolicyBlocked, match="SECRET"):
+        planner.plan([_item("key sk-abcdef", ("sk-abcdef", "SECRET"))], SessionContext())
+
+
+def test_the_same_phone_in_another_format_is_one_number(planner: Planner) -> None:
+    text = "Ring 212-555-0142 or (212) 555-0142."
+    plan = planner.plan(
+        [_item(text, ("212-555-0142", "PHONE"), ("(212) 555-0142", "PHONE"))], SessionContext()
+    )
+    numbers = ["".join(c for c in part if c.isdigit()) for part in plan.texts[0].split(" or ")]
+    assert numbers[0] == numbers[1]
+    assert _restored(plan) == [text]
+
+
+WORDS = st.sampled_from(
+    ["Ilse", "Varga", "met", "Tadeo", "Brandt", "ILSE", "varga", "and", "the", "  "]
+)
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(words=st.lists(WORDS, min_size=1, max_size=12), data=st.data())
+def test_any_spans_round_trip(planner: Planner, words: list[str], data: st.DataObject) -> None:
+    text = " ".join(words)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8, unique=True)))
+    kinds = st.sampled_from(["PERSON", "ORG", "LOC", "RECORD_ID"])
+    spans = tuple(
+        Span(a, b, data.draw(kinds), 1.0, "test")
+        for a, b in zip(cuts[::2], cuts[1::2], strict=False)
+        if text[a:b].strip() == text[a:b]
+        and (a == 0 or text[a - 1] == " ")
+        and (b == len(text) or text[b] == " ")
+    )
+    plan = planner.plan([TextItem(text, spans)], SessionContext())
+    assert _restored(plan) == [text]
+
+
+@pytest.mark.parametrize(
+    ("surface", "parts"),
+    [
+        ("Dr. Ilse M. Varga Jr.", ["Ilse", "M", "Varga"]),
+        ("Varga, Ilse", ["Varga", "Ilse"]),
+        ("Maria de la Cruz", ["Maria", "de la Cruz"]),
+        ("Anna-Lena O'Neil", ["Anna-Lena", "O'Neil"]),
+        ("Varga's", ["Varga"]),
+        ("...", []),
+    ],
+)
+def test_names_are_split_into_parts(surface: str, parts: list[str]) -> None:
+    found = split_name(surface, lambda _: None)
+    assert [surface[p.start : p.end] for p in found] == parts
