@@ -146,21 +146,36 @@ def _cut(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and text[start] in _EDGE_LEFT:
-        start += 1
+    """Drop from both edges what surrounds a name and is no part of it."""
     while start < end:
-        if text[end - 1] in _EDGE_RIGHT:
+        if text[start] in _EDGE_LEFT:
+            start += 1
+        elif text[end - 1] in _EDGE_RIGHT or _stray_end(text, start, end):
             end -= 1
-        elif text[end - 1] == "." and not _ABBREVIATION.search(text, start, end):
-            end -= 1
-        elif text[end - 1] in ")]}" and text.count(_opening(text[end - 1]), start, end) == 0:
-            end -= 1
+        elif _opens_around(text, start, end):
+            start += 1
         else:
             possessive = _POSSESSIVE.search(text, start, end)
             if possessive is None:
                 break
             end = possessive.start()
     return start, end
+
+
+def _stray_end(text: str, start: int, end: int) -> bool:
+    """Tell whether the last character is a full stop of the sentence or a bracket without its fellow."""
+    last = text[end - 1]
+    if last == ".":
+        return not _ABBREVIATION.search(text, start, end)
+    return last in ")]}" and text.count(_opening(last), start, end) == 0
+
+
+def _opens_around(text: str, start: int, end: int) -> bool:
+    """Tell whether a bracket at ``start`` belongs to the sentence: "(Ilse Varga" and "(Ilse Varga)"."""
+    if text[start] not in "([{":
+        return False
+    closing = {"(": ")", "[": "]", "{": "}"}[text[start]]
+    return text.find(closing, start, end - 1) < 0
 
 
 def _opening(closing: str) -> str:

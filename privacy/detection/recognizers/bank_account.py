@@ -21,7 +21,7 @@ _BLZ: Final = re.compile(
     r"\b(?:blz|bankleitzahl|bsb)\b[\s:=#]{0,4}(?P<number>\d{3}[ -]?\d{2,3}(?: ?\d{2})?)(?!\d)", re.I
 )
 _BIC: Final = re.compile(
-    r"\b(?:bic|swift)(?:[ /-]?(?:code|bic))?\b[\s:=#]{0,4}(?P<number>[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)(?!\w)"
+    r"\b(?i:bic|swift)(?i:[ /-]?(?:code|bic))?\b[\s:=#]{0,4}(?P<number>[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?)(?!\w)"
 )
 _ROUTING_CANDIDATE: Final = re.compile(r"(?<![\w.-])\d{4}-?\d{4}-?\d(?![\w-])")
 _ROUTING: Final = re.compile(r"\b(?:routing|aba|rtn|transit)\b", re.I)

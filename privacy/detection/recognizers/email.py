@@ -23,6 +23,7 @@ _IN_USERINFO: Final = re.compile(r"://[^\s/@]*\Z")
 
 _AT_WORD: Final = re.compile(r"\s*[\[({<]\s*(?:at|@)\s*[\])}>]\s*|\s+at\s+", re.I)
 _DOT: Final = r"(?:\s*[\[({<]\s*(?:dot|\.)\s*[\])}>]\s*|\s+dot\s+|\.)"
+_ARTICLES: Final = frozenset("the a an this that".split())  # "look at the dot on the map"
 _SPOKEN_LOCAL: Final = re.compile(rf"[\w+'-]{{1,64}}(?:{_DOT}[\w+'-]{{1,64}}){{0,4}}\Z", re.I)
 _SPOKEN_HOST: Final = re.compile(rf"{_LABEL}(?:{_DOT}{_LABEL}){{1,5}}", re.I)
 _SPOKEN_DOT: Final = re.compile(r"[\[({<]\s*(?:dot|\.)\s*[\])}>]|\s+dot\s+", re.I)
@@ -105,7 +106,8 @@ class SpokenEmailRecognizer:
         # "we met at example.com" is no address; "at" in words asks for "dot" in words.
         if not (bracketed or spelt):
             return None
-        last = re.split(_DOT, host.group(), flags=re.I)[-1]
-        if not (2 <= len(last) <= 24 and last.isalpha()):
+        labels = re.split(_DOT, host.group(), flags=re.I)
+        last = labels[-1]
+        if labels[0].casefold() in _ARTICLES or not (2 <= len(last) <= 24 and last.isalpha()):
             return None
         return Span(local.start(), host.end(), EMAIL, 0.9 if bracketed else 0.8, self.name)

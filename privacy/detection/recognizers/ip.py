@@ -47,6 +47,10 @@ def _judge(text: str, start: int, end: int, _score: float) -> float | None:
         if _VERSION_WORD.search(context) and not _IP_WORD.search(context):
             return None
         return 0.95
-    if "::" in value and len([group for group in value.split(":") if group]) < 3:
+    if (
+        "::" in value
+        and "." not in value
+        and len([group for group in value.split(":") if group]) < 3
+    ):
         return 0.7 if _IP_WORD.search(context) else None
     return 0.95

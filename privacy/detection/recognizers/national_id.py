@@ -201,7 +201,8 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 # At least six digits somewhere in the run, or nothing of the table can match.
 _LONG_RUN: Final = re.compile(
-    rf"(?=(?:[^\d\n]{{0,6}}\d){{6}}){DIGIT_RUN.pattern}|(?<!\w)[A-Za-z]{{4,6}}\d[\w]{{4,14}}"
+    # With the letters that some countries set before and behind ("AB 12 34 56 C").
+    rf"(?=(?:[^\d\n]{{0,6}}\d){{6}})(?:(?<!\w)[A-Za-z]{{2}} )?{DIGIT_RUN.pattern}(?: [A-Za-z](?!\w))?|(?<!\w)[A-Za-z]{{4,6}}\d[\w]{{4,14}}"
 )
 _OWN_COMPILED: Final = tuple(
     (re.compile(rf"(?<![\w.+/-])(?:{form})(?![\w/]|[-.]\d)"), validate, alone, _words(context))

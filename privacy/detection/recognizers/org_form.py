@@ -19,7 +19,7 @@ _FORM: Final = re.compile(rf"(?<=[\w.,)] )(?:(?P<clear>{_CLEAR})|(?P<unclear>{_U
 _TRADE: Final = re.compile(
     r"(?<=\w )(?:Supplies|Holdings?|Group|Bank|University|Hospital|Clinic|Foundation|Partners|Associates|Systems|Solutions|"
     r"Industries|Technologies|Consulting|Logistics|Pharmaceuticals?|Insurance|Institute|College|Academy|Ventures|Capital|"
-    r"Enterprises|Laboratories|Labs|Motors|Airlines|Airways|Energy|Dental|Pharmacy|Bakery|Brewery|Studios?|"
+    r"Enterprises|Laboratories|Labs|Motors|Airlines|Airways|Energy|Pharmacy|Bakery|Brewery|Studios?|"
     r"Securities|Trust|Society|Association|Federation|Union|Council|Agency|Authority|Ministry|Church|Chapel|Museum|School)\b(?!-)"
 )
 _OF: Final = re.compile(

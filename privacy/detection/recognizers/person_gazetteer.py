@@ -20,6 +20,9 @@ from privacy.detection.sentences import sentence_start
 from privacy.types import PERSON, Span
 
 _COMMA: Final = re.compile(r",[ \t]{0,3}\Z")
+_NICKNAMED: Final = re.compile(
+    r"(?<!\w)(?P<left>[^\W\d_]{2,24}) [\"“'‘(][^\W\d_]{2,24}[\"”'’)] (?P<right>[^\W\d_]{2,32})(?!\w)"
+)
 _IN_CODE: Final = re.compile(r"[\w/\\@#$%=<>{}\[\]]\Z")
 _CODE_AFTER: Final = re.compile(r"[\w/\\@(=\[{<]|\.\w|::|->|[-'’]\w")
 _CAPITAL_BEFORE: Final = re.compile(r"[^\W\d_a-z][\w'’.-]*[ \t]{1,3}\Z|[\d\"“#*_|:][ \t]?\Z")
@@ -58,7 +61,16 @@ class PersonGazetteerRecognizer:
                 score = 0.5 if _alone_in_sentence(text, word) else 0.4
                 spans.append(Span(word.start, word.end, PERSON, score, self.name))
             previous = word
+        spans.extend(self._nicknamed(text))
         return list(_joined(text, spans))
+
+    def _nicknamed(self, text: str) -> Iterator[Span]:
+        """Find a nickname in quotes between two names: Ilse "Izzy" Varga."""
+        for match in _NICKNAMED.finditer(text):
+            left = make_word(match.group("left"), match.start("left"))
+            right = make_word(match.group("right"), match.start("right"))
+            if left.given and right.family and _free(text, left, right):
+                yield Span(match.start(), match.end(), PERSON, 0.85, self.name)
 
     def _pair(self, text: str, left: Word, right: Word) -> Iterator[Span]:
         gap = text[left.end : right.start]

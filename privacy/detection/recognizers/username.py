@@ -72,6 +72,13 @@ class UsernameRecognizer:
 
 def _labelled(match: re.Match[str]) -> bool:
     user = match.group("user").rstrip(".-")
+    # user_id = u.id is an attribute, not an account.
+    if (
+        "=" in match.group()
+        and not match.group("quote")
+        and re.fullmatch(r"[a-z_]+\.[a-z_.]+", user)
+    ):
+        return False
     telling = any(c.isdigit() or c in "._-" for c in user) or bool(match.group("quote"))
     if user.lower() in _SYSTEM or is_common_word(user) or looks_like_code(user) or user.isdigit():
         return False
