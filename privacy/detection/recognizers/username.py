@@ -76,7 +76,7 @@ def _labelled(match: re.Match[str]) -> bool:
     if (
         "=" in match.group()
         and not match.group("quote")
-        and re.fullmatch(r"[a-z_]+\.[a-z_.]+", user)
+        and re.fullmatch(r"[a-z]{1,2}\.(?:[a-z_]+_)?id", user)
     ):
         return False
     telling = any(c.isdigit() or c in "._-" for c in user) or bool(match.group("quote"))
