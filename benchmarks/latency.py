@@ -2,12 +2,14 @@
 
 Added time is the median through the gateway minus the median of the direct call. `cold` uses a new
 session and new values in every request, `warm` repeats a session, `history` asks a new last message
-after ten turns. Presidio's path is AnalyzerEngine with spaCy's small English model and
-AnonymizerEngine on the same texts, in process, where they are installed.
+after ten turns of 2,000 characters, `last` the same message alone in a session that knows as much, and
+`retrieval` has context found and added. Presidio's path is AnalyzerEngine with spaCy's small English
+model and AnonymizerEngine on the same texts, in process, where they are installed.
 """
 
 import argparse
 import importlib.util
+import io
 import json
 import socket
 import statistics
@@ -21,6 +23,7 @@ from typing import Any
 
 import httpx
 import uvicorn
+from openai import OpenAI
 
 from connectors.router import LiteLlmParams, ModelEntry
 from gateway.app import create_app
@@ -81,8 +84,49 @@ def timed(call: Callable[[int], object], runs: int) -> dict[str, float]:
         start = time.perf_counter()
         call(run)
         times.append((time.perf_counter() - start) * 1000)
-    times.sort()
+    return summary(times)
+
+
+def summary(times: list[float]) -> dict[str, float]:
+    """Return the median and the 95th percentile."""
+    times = sorted(times)
     return {"p50_ms": statistics.median(times), "p95_ms": times[int(0.95 * (len(times) - 1))]}
+
+
+def timed_in_turn(runs: int, *calls: Callable[[int], object]) -> list[dict[str, float]]:
+    """Time several calls alternately, so that a slow spell of the machine meets all of them."""
+    times: list[list[float]] = [[] for _ in calls]
+    for run in range(runs):
+        for call, kept in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call(run)
+            kept.append((time.perf_counter() - start) * 1000)
+    return [summary(kept) for kept in times]
+
+
+def ingested(url: str, key: str) -> str:
+    """Put documents into a new vector store and return its id."""
+    client = OpenAI(base_url=url, api_key=key)
+    store = client.vector_stores.create(name="bench")
+    for seed in range(4):
+        text = io.BytesIO(text_of(6_000, 50 + seed).encode())
+        file = client.files.create(file=(f"{seed}.txt", text), purpose="assistants")
+        client.vector_stores.files.create_and_poll(file.id, vector_store_id=store.id)
+    return store.id
+
+
+def with_retrieval(post: Callable[..., None], url: str, store: str, runs: int) -> dict[str, Any]:
+    """Time a question whose context is found and added."""
+
+    def ask(session: str) -> None:
+        text = "Who wrote about the contract, and when did the delivery leave Basel?"
+        post(url, [{"role": "user", "content": text}], session, (store,))
+
+    ask("warm-retrieval")
+    return {
+        "warm": timed(lambda _: ask("warm-retrieval"), runs),
+        "cold": timed(lambda i: ask(f"cold-retrieval-{i}"), max(3, runs // 4)),
+    }
 
 
 def presidio() -> Callable[[str], object] | None:
@@ -129,10 +173,13 @@ def measure(runs: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, httpx.Client(timeout=60) as client:
         url, key, server = serve(folder, direct_url)
 
-        def post(base: str, messages: list[dict[str, str]], session: str) -> None:
+        def post(
+            base: str, messages: list[dict[str, str]], session: str, stores: tuple[str, ...] = ()
+        ) -> None:
+            extension = {"penname": {"vector_store_ids": list(stores)}} if stores else {}
             response = client.post(
                 f"{base}/chat/completions",
-                json={"model": "m", "messages": messages},
+                json={"model": "m", "messages": messages, **extension},
                 headers={"authorization": f"Bearer {key}", "x-penname-session": session},
             )
             response.raise_for_status()
@@ -153,11 +200,23 @@ def measure(runs: int) -> dict[str, Any]:
             rows[name] = {"direct": direct, "warm": warm, "cold": cold}
             for kind in ("warm", "cold"):
                 rows[name][f"{kind}_added_ms"] = rows[name][kind]["p50_ms"] - direct["p50_ms"]
+        rows["retrieval"] = with_retrieval(post, url, ingested(url, key), runs)
+        rows["retrieval"]["direct"] = rows["short"]["direct"]
+        for kind in ("warm", "cold"):
+            rows["retrieval"][f"{kind}_added_ms"] = (
+                rows["retrieval"][kind]["p50_ms"] - rows["short"]["direct"]["p50_ms"]
+            )
         history = [m for i in range(10) for m in one(text_of(2_000, 1)[i * 40 :])]
         post(url, [*history, *one("Hello")], "history")
-        rows["history_of_ten"] = timed(
-            lambda i: post(url, [*history, *one(f"And number {i}?")], "history"), runs
+        names = ("history_of_ten", "history_direct", "last_message", "last_direct")
+        timings = timed_in_turn(
+            runs,
+            lambda i: post(url, [*history, *one(f"And number {i}?")], "history"),
+            lambda i: post(direct_url, [*history, *one(f"And number {i}?")], "d"),
+            lambda i: post(url, one(f"And what is number {i}?"), "history"),
+            lambda i: post(direct_url, one(f"And what is number {i}?"), "d"),
         )
+        rows.update(zip(names, timings, strict=True))
         path = presidio()
         if path is not None:
             path("warm-up")
@@ -173,9 +232,15 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
     rows = measure(12 if options.quick else 60)
-    ratios: dict[str, float] = {
-        "history_of_ten_over_warm_20k": rows["history_of_ten"]["p50_ms"]
-        / rows["20k"]["warm"]["p50_ms"]
+
+    def added(name: str, direct: str) -> float:
+        return float(rows[name]["p50_ms"] - rows[direct]["p50_ms"])
+
+    ratios = {
+        "added_by_history_of_ten_over_added_by_its_last_message": added(
+            "history_of_ten", "history_direct"
+        )
+        / added("last_message", "last_direct")
     }
     if "presidio_2k" in rows:
         ratios["presidio_over_penname_warm_2k"] = (

@@ -42,6 +42,11 @@ class Slot:
     echo: bool = True
     detect: bool = True
 
+    @property
+    def reading(self) -> str:
+        """How the text is read: two slots of one text and one reading come out alike."""
+        return f"{'echo' if self.echo else 'own'}{'' if self.detect else ' swept'}"
+
 
 def slots_of(body: dict[str, Any]) -> list[Slot]:
     """Return the texts of ``body``, in the order in which `replaced` takes them back."""

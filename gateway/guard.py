@@ -1,13 +1,13 @@
 """The last look at the outbound body: no original of the session may be left (fail closed)."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import orjson
 
 from gateway.carriers import strings_of
 from privacy.detection.matcher import KnownMatcher
-from privacy.substitution.entry import INITIAL, Entry
+from privacy.substitution.entry import INITIAL
+from privacy.substitution.known import KnownOriginals
 from privacy.types import Span
 
 
@@ -21,30 +21,37 @@ class GuardBlocked(Exception):
         )
 
 
-def check_outbound(payload: bytes, matcher: KnownMatcher, entries: Iterable[Entry]) -> None:
-    """Search the serialised body for the session's originals.
+def check_outbound(
+    payload: bytes, known: KnownOriginals, passed: Callable[[str], int] = lambda _: 0
+) -> list[str]:
+    """Search the serialised body for the session's originals and return its strings.
 
     A match inside an issued substitute is no leak: a substitute drawn earlier may happen to equal
     a name that turns up later.
 
+    Args:
+        payload: The outbound body.
+        known: Every original of the session, those of this request included.
+        passed: Of how many of the session's entries a string is known to be clear.
+
     Raises:
         GuardBlocked: an original is left.
     """
+    texts = list(dict.fromkeys(strings_of(orjson.loads(payload))))
     issued: KnownMatcher | None = None
-    for text in _distinct(orjson.loads(payload)):
-        hits = matcher.find(text)
+    for text in texts:
+        hits = known.find(text, since=passed(text))
         if not hits:
             continue
         if issued is None:
-            issued = KnownMatcher((e.substitute, e.type) for e in entries if e.fine_type != INITIAL)
+            issued = KnownMatcher(
+                (e.substitute, e.type) for e in known.entries if e.fine_type != INITIAL
+            )
         covered = issued.find(text, hits)
         left = [hit for hit in hits if not _inside(hit, covered)]
         if left:
             raise GuardBlocked([hit.type for hit in left])
-
-
-def _distinct(body: Any) -> Iterable[str]:
-    return dict.fromkeys(strings_of(body))
+    return texts
 
 
 def _inside(hit: Span, covered: Sequence[Span]) -> bool:

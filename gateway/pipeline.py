@@ -5,7 +5,7 @@ charged, or raises; there is no third way out.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from gateway.request import strip_extensions
 from gateway.retrieve import Question, Retriever
 from gateway.services import Services
 from gateway.session_id import session_id_of
+from gateway.settled import SettledSessions, SettledTexts, TextKey
 from gateway.views import Views
 from policies.compile import PolicyFilter, compile_rules
 from policies.model import Policy
@@ -28,9 +29,10 @@ from privacy.embedding import Embedding
 from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness
 from privacy.restoration import Restorer
-from privacy.substitution.planner import Plan, Planner, SessionContext, TextItem
+from privacy.substitution.known import TextItem
+from privacy.substitution.planner import Kept, Plan, Planner, SessionContext
 from privacy.substitution.rules import BudgetExhausted, Ruleset, SubstitutionError
-from store.errors import StoreError
+from store.errors import StoreConflict, StoreError
 from store.sessions import Change, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -60,9 +62,20 @@ class _Texts:
     """The texts of a request: the slots of its body, then the retrieved chunks."""
 
     body: dict[str, Any]
-    items: tuple[TextItem, ...]
+    keys: tuple[TextKey, ...]
+    items: tuple[TextItem | Kept, ...]
     slot_count: int
     question: Question | None
+    settled: SettledTexts
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """A plan whose body has passed the guard."""
+
+    plan: Plan
+    payload: bytes
+    outbound: Sequence[str]
 
 
 class Pipeline:
@@ -85,6 +98,7 @@ class Pipeline:
         self.ruleset: Ruleset = compile_rules(policy, embedding)
         self.filter = PolicyFilter(policy)
         self.views = Views(fuzzy=policy.fuzzy_restore)
+        self.settled = SettledSessions()
         self._services = services
         self._rng = rng
         self._retriever = Retriever(services, policy.retrieval)
@@ -133,20 +147,29 @@ class Pipeline:
         session_id = session_id_of(headers, body, principal.key_id, keyed_hash)
         question = self._retriever.ask(principal.tenant_id, body)
         outbound = strip_extensions(body, model.upstream_name, self.policy, keyed_hash)
-        texts = self._detect(outbound, question)
         before = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
+        texts = self._read(outbound, question, before)
         planner = Planner(self.ruleset, self.pools, self._rng, keyed_hash)
-        after, plan, payload = self._settle(planner, texts, before, request_id)
-        self._report(principal, after, plan, payload, question, request_id)
+        after, done = self._settle(planner, texts, before, request_id)
+        plan = done.plan
+        texts.settled.keep(
+            zip(texts.keys, plan.settled, strict=True), done.outbound, len(after.entries)
+        )
+        self._report(principal, after, plan, done.payload, question, request_id)
         return Prepared(
             request_id,
             session_id,
             model,
-            payload,
-            self.views.of(after).restorer,
+            done.payload,
+            self.views.of(after, plan.known).restorer,
             self._headers(after, plan),
             bool(body.get("stream")),
         )
+
+    def forget(self, tenant_id: str, session_id: str) -> None:
+        """Drop what this process derived from a session that is forgotten."""
+        self.views.forget(tenant_id, session_id)
+        self.settled.forget(tenant_id, session_id)
 
     def _model(self, name: str) -> Model:
         model = self.router.get(name)
@@ -159,21 +182,30 @@ class Pipeline:
             )
         return model
 
-    def _detect(self, body: dict[str, Any], question: Question | None) -> _Texts:
-        """Find the spans of every text; retrieved chunks bring theirs from ingestion."""
+    def _read(self, body: dict[str, Any], question: Question | None, session: Snapshot) -> _Texts:
+        """Find the spans of every text that no earlier request of the session settled.
+
+        Retrieved chunks bring theirs from ingestion.
+        """
         slots = carriers.slots_of(body)
-        seen = self._services.detector.detect([s.text if s.detect else "" for s in slots])
-        items = [
-            TextItem(s.text, self.filter.apply(s.text, spans) if s.detect else (), s.echo)
-            for s, spans in zip(slots, seen, strict=True)
-        ]
         chunks = question.chunks if question is not None else ()
-        items += [TextItem(c.text, self.filter.apply(c.text, c.spans), False) for c in chunks]
-        return _Texts(body, tuple(items), len(slots), question)
+        keys = [(s.text, s.reading) for s in slots] + [(c.text, "chunk") for c in chunks]
+        settled = self.settled.of(session)
+        kept = [settled.get(key, len(session.entries)) for key in keys]
+        fresh = [s for s, old in zip(slots, kept, strict=False) if old is None and s.detect]
+        found = iter(self._services.detector.detect([s.text for s in fresh]))
+        items: list[TextItem | Kept] = []
+        for slot, old in zip(slots, kept, strict=False):
+            spans = self.filter.apply(slot.text, next(found)) if slot.detect and not old else ()
+            items.append(old or TextItem(slot.text, spans, slot.echo))
+        for chunk, old in zip(chunks, kept[len(slots) :], strict=True):
+            spans = () if old else self.filter.apply(chunk.text, chunk.spans)
+            items.append(old or TextItem(chunk.text, spans, False))
+        return _Texts(body, tuple(keys), tuple(items), len(slots), question, settled)
 
     def _settle(
         self, planner: Planner, texts: _Texts, before: Snapshot, request_id: str
-    ) -> tuple[Snapshot, Plan, bytes]:
+    ) -> tuple[Snapshot, _Outcome]:
         """Plan against the session; when something is new, plan again inside the transaction.
 
         A request that repeats known values writes nothing. One that draws does so under the
@@ -181,33 +213,34 @@ class Pipeline:
         """
         plan = self._plan(planner, texts, before)
         if not plan.changes:
-            return before, plan, self._payload(texts, plan, before)
-        done: list[tuple[Plan, bytes]] = []
+            return before, self._checked(texts, plan)
+        done: list[_Outcome] = []
 
         def decide(snapshot: Snapshot) -> Change:
             fresh = self._plan(planner, texts, snapshot)
-            done.append((fresh, self._payload(texts, fresh, snapshot)))
+            done.append(self._checked(texts, fresh))
             return Change(fresh.entries, fresh.charges, fresh.state)
 
         after = self._services.sessions.apply(
             before.tenant_id, before.session_id, request_id, decide
         )
-        return after, *done[-1]
+        return after, done[-1]
 
     def _plan(self, planner: Planner, texts: _Texts, snapshot: Snapshot) -> Plan:
+        if snapshot.created_at != texts.settled.created_at:
+            raise StoreConflict("The session was forgotten while this request ran; send it again.")
         context = SessionContext(
             snapshot.entries, snapshot.spent_epsilon, snapshot.spent_delta, snapshot.state
         )
-        return planner.plan(texts.items, context, self.views.of(snapshot).matcher)
+        return planner.plan(texts.items, context, self.views.of(snapshot).known)
 
-    def _payload(self, texts: _Texts, plan: Plan, snapshot: Snapshot) -> bytes:
+    def _checked(self, texts: _Texts, plan: Plan) -> _Outcome:
         """Build the outbound body and pass it by the guard."""
         body = carriers.replaced(texts.body, plan.texts[: texts.slot_count])
         if texts.question is not None:
             texts.question.insert(body, plan.texts[texts.slot_count :])
         payload = orjson.dumps(body)
-        check_outbound(payload, plan.matcher, [*snapshot.entries, *plan.entries])
-        return payload
+        return _Outcome(plan, payload, check_outbound(payload, plan.known, texts.settled.passed))
 
     def _headers(self, snapshot: Snapshot, plan: Plan) -> dict[str, str]:
         counts: dict[str, int] = {}

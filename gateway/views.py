@@ -2,23 +2,28 @@
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 
-from privacy.detection.matcher import KnownMatcher
 from privacy.restoration import Restorer
+from privacy.substitution.known import KnownOriginals
 from privacy.substitution.pairs import restoration_pairs
-from privacy.substitution.planner import known_originals
 from store.sessions import Snapshot
 
 _KEPT = 512
 
 
-@dataclass(frozen=True, slots=True)
 class SessionView:
-    """The matcher of a session's originals and the restorer of its substitutes."""
+    """The index of a session's originals and the restorer of its substitutes, built when needed."""
 
-    matcher: KnownMatcher
-    restorer: Restorer
+    def __init__(self, snapshot: Snapshot, fuzzy: bool, known: KnownOriginals | None) -> None:
+        self.known = known or KnownOriginals(snapshot.entries)
+        self._fuzzy = fuzzy
+        self._restorer: Restorer | None = None
+
+    @property
+    def restorer(self) -> Restorer:
+        if self._restorer is None:
+            self._restorer = Restorer(restoration_pairs(self.known.entries), fuzzy=self._fuzzy)
+        return self._restorer
 
 
 class Views:
@@ -26,25 +31,20 @@ class Views:
 
     def __init__(self, *, fuzzy: bool) -> None:
         self._fuzzy = fuzzy
-        self._kept: OrderedDict[tuple[str, str, int], SessionView] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, float, int], SessionView] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, snapshot: Snapshot) -> SessionView:
-        key = (snapshot.tenant_id, snapshot.session_id, snapshot.version)
+    def of(self, snapshot: Snapshot, known: KnownOriginals | None = None) -> SessionView:
+        """Return the view of a snapshot; ``known`` is its index where the caller has it."""
+        key = (snapshot.tenant_id, snapshot.session_id, snapshot.created_at, snapshot.version)
         with self._lock:
             found = self._kept.get(key)
-            if found is not None:
-                self._kept.move_to_end(key)
-                return found
-        view = SessionView(
-            KnownMatcher(known_originals(snapshot.entries)),
-            Restorer(restoration_pairs(snapshot.entries), fuzzy=self._fuzzy),
-        )
-        with self._lock:
-            self._kept[key] = view
+            if found is None:
+                found = self._kept[key] = SessionView(snapshot, self._fuzzy, known)
+            self._kept.move_to_end(key)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        return view
+            return found
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop what was derived from a session that is forgotten."""

@@ -61,7 +61,8 @@ def preview(text: str, policy: Policy) -> dict[str, Any]:
     from gateway.settings import Settings
     from privacy.pools.artefact import PoolSet
     from privacy.randomness import SystemRandomness
-    from privacy.substitution.planner import Planner, SessionContext, TextItem
+    from privacy.substitution.known import TextItem
+    from privacy.substitution.planner import Planner, SessionContext
 
     embedding = load_embedding()
     key = secrets.token_bytes(32)

@@ -68,10 +68,15 @@ def gaps_of(surface: str) -> list[str]:
 def with_gaps_like(matched: str, substitute: str, original: str) -> str:
     """Give ``original`` the white space that ``matched`` shows where ``substitute`` stood.
 
-    The same gap everywhere is carried over; a mixture says nothing about the original, which then
-    keeps its own spacing.
+    Gap by gap where the two have as many; else the same gap everywhere is carried over, and a mixture
+    says nothing about the original, which then keeps its own spacing.
     """
-    seen = gaps_of(matched)
-    if not seen or seen == gaps_of(substitute) or len(set(seen)) != 1:
+    seen, own = gaps_of(matched), gaps_of(original)
+    if not seen or seen == gaps_of(substitute):
         return original
-    return _RUN.sub(lambda _: seen[0], original)
+    if len(seen) != len(own):
+        if len(set(seen)) != 1:
+            return original
+        seen = seen[:1] * len(own)
+    gaps = iter(seen)
+    return _RUN.sub(lambda _: next(gaps), original)

@@ -2,7 +2,8 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from privacy.accounting import Charge
 from privacy.substitution.entry import EXACT_PREFIX, INITIAL, MENTION, Entry
@@ -28,8 +29,9 @@ class Memory:
         self._named: dict[str, Entry] = {}
         self._by_digits: dict[tuple[str, str], Entry] = {}
         self._originals: set[str] = set()
+        self._mentions: list[Entry] = []
+        self._issued_mentions: set[str] = set()
         self.texts = tuple(texts)
-        self._text = "\n".join(self.texts).casefold()
         for entry in entries:
             self._index(entry)
 
@@ -63,8 +65,15 @@ class Memory:
     def is_issued(self, surface: str) -> bool:
         return entity_key(surface) in self.issued
 
-    def mentions(self) -> list[Entry]:
-        return [entry for (kind, _), entry in self._by_key.items() if kind == MENTION]
+    def quotes_substitute(self, surface: str) -> bool:
+        """Tell whether ``surface`` is made of substitutes that this session issued itself."""
+        key = entity_key(surface)
+        if key in self.issued:
+            return key not in self._originals
+        return key in self._issued_mentions
+
+    def mentions(self) -> Sequence[Entry]:
+        return self._mentions
 
     def originals_of(self, fine_type: str) -> list[str]:
         """Return the session's originals of one fine type."""
@@ -75,9 +84,15 @@ class Memory:
         key = entity_key(text)
         return key in self.issued or key in self._originals or key in self._text
 
+    @cached_property
+    def _text(self) -> str:
+        return "\n".join(self.texts).casefold()
+
     def _index(self, entry: Entry) -> None:
         self._by_key[(entry.fine_type, entry.key)] = entry
         if entry.fine_type == MENTION:
+            self._mentions.append(entry)
+            self._issued_mentions.add(entity_key(entry.substitute))
             return
         if entry.pool_index is not None:
             self.taken[entry.fine_type].add(entry.pool_index)

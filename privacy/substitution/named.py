@@ -1,5 +1,8 @@
 """Persons, organisations and places: pieces from pool draws (DESIGN 3.4)."""
 
+import re
+from collections.abc import Sequence
+
 from privacy.mechanisms.base import PoolExhausted
 from privacy.substitution.draws import Drawer
 from privacy.substitution.entry import (
@@ -37,7 +40,10 @@ class NamedSubstituter:
             shaped = same_shape(surface, whole.original, whole.substitute)
             if shaped is not None:
                 return [Piece(0, len(surface), shaped)]
-        parts = split_name(surface, self._role)
+        parts = _restorable(surface, split_name(surface, self._role))
+        known = self._known_mention(surface, parts)
+        if known is not None:
+            return [known]
         try:
             pieces = [self._part(surface, part, parts, rule) for part in parts]
         except PoolExhausted:
@@ -47,6 +53,18 @@ class NamedSubstituter:
         if len(parts) > 1:
             self._remember_mention(surface, pieces, parts)
         return pieces
+
+    def _known_mention(self, surface: str, parts: Sequence[Part]) -> Piece | None:
+        """Return what a mention of several parts became before.
+
+        What an initial stands for depends on the persons known by then; a resent text must come out
+        as it did.
+        """
+        if len(parts) < 2:
+            return None
+        start, end = parts[0].start, parts[-1].end
+        known = self._memory.get(MENTION, EXACT_PREFIX + surface[start:end])
+        return None if known is None else Piece(start, end, known.substitute)
 
     def organisation(self, surface: str, rule: Rule) -> list[Piece]:
         """Resolve an organisation: the whole name without article and legal form."""
@@ -166,3 +184,22 @@ class NamedSubstituter:
     def _digits(self, number: str) -> str:
         first = str(1 + self._drawer.rng.below(9))
         return first + "".join(str(self._drawer.rng.below(10)) for _ in number[1:])
+
+
+def _restorable(surface: str, parts: list[Part]) -> list[Part]:
+    """Join the parts of a mention that could not be told again one by one.
+
+    An initial is restored by the name that it stands in, so initials alone are one name. White space
+    inside a part ("de la  Cruz") has no counterpart in the one word that replaces the part.
+    """
+    if not parts:
+        return parts
+    ragged = any("  " in gap or gap.strip(" ") for part in parts for gap in _gaps(surface, part))
+    initials = all(part.fine_type == INITIAL for part in parts)
+    if initials or (ragged and len(parts) > 1):
+        return [Part(parts[0].start, parts[-1].end, FAMILY)]
+    return parts
+
+
+def _gaps(surface: str, part: Part) -> list[str]:
+    return re.findall(r"\s+", surface[part.start : part.end])

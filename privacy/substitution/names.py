@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from privacy.substitution.entry import FAMILY, GIVEN, INITIAL
 
-_TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*\.?", re.UNICODE)
+_TOKEN = re.compile(r"['’][tsd](?=\s)|[^\W_]+(?:['’\-][^\W_]+)*\.?", re.UNICODE)
 _INITIAL = re.compile(r"[^\W\d_]\.?$")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
 
@@ -25,7 +25,7 @@ SUFFIXES = frozenset(
 )
 PARTICLES = frozenset(
     "de del della der den di da do dos das du la le las los van von vom zu zur ter ten te bin ibn "
-    "al el st ben bint y e af av".split()
+    "al el st ben bint y e af av 't 's 'd ’t ’s ’d".split()
 )
 
 

@@ -1,14 +1,16 @@
 """The planner: spans in, pieces and charged draws out; pure, so it can run inside a transaction."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from privacy.accounting import Charge
-from privacy.detection.matcher import KnownMatcher
 from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness
 from privacy.substitution.draws import Drawer
-from privacy.substitution.entry import INITIAL, MENTION, Entry
+from privacy.substitution.entry import Entry
+from privacy.substitution.known import KnownOriginals, TextItem
 from privacy.substitution.memory import Memory
 from privacy.substitution.named import NamedSubstituter
 from privacy.substitution.rewrite import Piece, rewrite
@@ -16,22 +18,6 @@ from privacy.substitution.rules import PolicyBlocked, Ruleset
 from privacy.substitution.shapes import entity_key
 from privacy.substitution.structured import StructuredSubstituter
 from privacy.types import LOC, ORG, PERSON, Span
-
-
-@dataclass(frozen=True, slots=True)
-class TextItem:
-    """One text of a request.
-
-    Attributes:
-        text: The original text.
-        spans: Non-overlapping detected spans, sorted by start.
-        echo: Whether the text may quote substitutes that were issued before (a client may resend
-            what the model wrote); documents of the store never do.
-    """
-
-    text: str
-    spans: tuple[Span, ...] = ()
-    echo: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +41,49 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The outcome of planning one request; ``matcher`` knows every original, the new included."""
+class Settled:
+    """One text of a request and what goes out in its place."""
 
-    texts: tuple[str, ...]
-    pieces: tuple[tuple[Piece, ...], ...]
+    item: TextItem
+    text: str
     mentions: tuple[Mention, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A text settled by an earlier request, when the session held ``known`` entries.
+
+    It stands as it is unless an original that came later is found in it.
+    """
+
+    settled: Settled
+    known: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The outcome of planning one request; ``known`` has every original, the new included."""
+
+    settled: tuple[Settled, ...]
     entries: tuple[Entry, ...]
     charges: tuple[Charge, ...]
     state: Mapping[str, object] | None
-    matcher: KnownMatcher
+    known: KnownOriginals
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The sanitised texts, one for each item."""
+        return tuple(done.text for done in self.settled)
+
+    @cached_property
+    def mentions(self) -> tuple[Mention, ...]:
+        """What was replaced, without repetitions."""
+        return tuple(dict.fromkeys(m for done in self.settled for m in done.mentions))
 
     @property
     def changes(self) -> bool:
         """Whether something has to be stored."""
         return bool(self.entries or self.charges or self.state is not None)
-
-
-def known_originals(entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Return ``(original, type)`` of what the sweep and the guard look for."""
-    return [(e.original, e.type) for e in entries if e.fine_type not in (MENTION, INITIAL)]
 
 
 class Planner:
@@ -101,44 +110,42 @@ class Planner:
 
     def plan(
         self,
-        items: Sequence[TextItem],
+        items: Sequence[TextItem | Kept],
         session: SessionContext,
-        matcher: KnownMatcher | None = None,
+        known: KnownOriginals | None = None,
     ) -> Plan:
         """Plan the substitution of all texts of one request at once.
 
         Args:
-            items: The texts with their spans.
+            items: The texts with their spans; one that an earlier request settled is read again only
+                if an original that came later stands in it.
             session: The session's map and spending.
-            matcher: A matcher over the session's known originals, when the caller has one.
+            known: The session's originals, when the caller has them indexed.
 
         Raises:
             SubstitutionError: the policy, the budget or a pool forbids the request.
         """
-        memory = Memory(session.entries, [item.text for item in items])
+        texts = [item.settled.item if isinstance(item, Kept) else item for item in items]
+        memory = Memory(session.entries, [item.text for item in texts])
         drawer = Drawer(self._ruleset, self._pools, self._rng, self._hmac, memory, session)
         resolver = _Resolver(self._ruleset, drawer, memory)
-        spans = [self._wanted(item, memory) for item in items]
-        self._introduce(items, spans, resolver)
-        if matcher is None or memory.new:
-            matcher = KnownMatcher(known_originals([*session.entries, *memory.new]))
-        texts: list[str] = []
-        pieces: list[tuple[Piece, ...]] = []
-        mentions: list[Mention] = []
-        for item, wanted in zip(items, spans, strict=True):
-            swept = matcher.find(item.text, item.spans)
-            final = _merge(wanted, swept)
-            replaced = resolver.pieces(item.text, final, mentions)
-            texts.append(rewrite(item.text, replaced))
-            pieces.append(tuple(replaced))
+        fresh = [(item, self._wanted(item, memory)) for item in items if isinstance(item, TextItem)]
+        self._introduce(fresh, resolver)
+        if known is None or memory.new:
+            known = KnownOriginals([*session.entries, *memory.new])
+        wanted = iter(fresh)
+        settled: list[Settled] = []
+        for item in items:
+            if isinstance(item, Kept):
+                if not known.came_later(item.known, item.settled.item):
+                    settled.append(item.settled)
+                    continue
+                text, spans = item.settled.item, self._wanted(item.settled.item, memory)
+            else:
+                text, spans = next(wanted)
+            settled.append(_settle(text, spans, known, resolver))
         return Plan(
-            tuple(texts),
-            tuple(pieces),
-            tuple(dict.fromkeys(mentions)),
-            tuple(memory.new),
-            tuple(memory.charges),
-            drawer.new_state,
-            matcher,
+            tuple(settled), tuple(memory.new), tuple(memory.charges), drawer.new_state, known
         )
 
     def _wanted(self, item: TextItem, memory: Memory) -> list[Span]:
@@ -151,23 +158,31 @@ class Planner:
                 continue
             if rule.action == "block":
                 raise PolicyBlocked(span.type)
-            if item.echo and _quotes_substitute(surface, memory):
+            if item.echo and memory.quotes_substitute(surface):
                 continue
             wanted.append(span)
         return wanted
 
     @staticmethod
-    def _introduce(
-        items: Sequence[TextItem], spans: Sequence[Sequence[Span]], resolver: "_Resolver"
-    ) -> None:
+    def _introduce(fresh: Sequence[tuple[TextItem, Sequence[Span]]], resolver: "_Resolver") -> None:
         """Draw for every new entity: full names first, since they settle what a lone word is."""
         queue = [
             (-len(item.text[span.start : span.end].split()), index, span.start, span)
-            for index, (item, wanted) in enumerate(zip(items, spans, strict=True))
+            for index, (item, wanted) in enumerate(fresh)
             for span in wanted
         ]
         for _, index, _, span in sorted(queue, key=lambda row: row[:3]):
-            resolver.resolve(items[index].text[span.start : span.end], span.type)
+            resolver.resolve(fresh[index][0].text[span.start : span.end], span.type)
+
+
+def _settle(
+    item: TextItem, wanted: Sequence[Span], known: KnownOriginals, resolver: "_Resolver"
+) -> Settled:
+    """Replace what was detected and what the session knows, in one pass."""
+    mentions: list[Mention] = []
+    swept = known.find(item.text, item.spans)
+    pieces = resolver.pieces(item.text, _merge(wanted, swept), mentions)
+    return Settled(item, rewrite(item.text, pieces), tuple(mentions))
 
 
 class _Resolver:
@@ -212,21 +227,20 @@ class _Resolver:
         return found
 
 
-def _quotes_substitute(surface: str, memory: Memory) -> bool:
-    """Tell whether ``surface`` is made of substitutes that this session issued itself."""
-    if memory.is_issued(surface):
-        return not memory.knows_original(surface)
-    return any(entity_key(surface) == entity_key(m.substitute) for m in memory.mentions())
-
-
 def _merge(detected: Sequence[Span], swept: Sequence[Span]) -> list[Span]:
-    """Join detected and swept spans: the longer of two that touch the same text stays."""
-    merged = list(detected)
+    """Join detected and swept spans: the longer of two that touch the same text stays.
+
+    Both are sorted and without overlaps of their own.
+    """
+    ends = [span.end for span in detected]
+    gone: set[int] = set()
+    added: list[Span] = []
     for span in swept:
-        touching = [other for other in merged if other.overlaps(span)]
-        if not touching:
-            merged.append(span)
-        elif all(span.start <= other.start and other.end <= span.end for other in touching):
-            merged = [other for other in merged if not other.overlaps(span)]
-            merged.append(span)
-    return sorted(merged, key=lambda span: span.start)
+        first = last = bisect_right(ends, span.start)
+        while last < len(detected) and detected[last].start < span.end:
+            last += 1
+        if all(span.start <= o.start and o.end <= span.end for o in detected[first:last]):
+            gone.update(range(first, last))
+            added.append(span)
+    left = [span for index, span in enumerate(detected) if index not in gone]
+    return sorted([*left, *added], key=lambda span: span.start)

@@ -83,6 +83,32 @@ def test_no_original_leaves_and_every_reply_is_restored(gateway: Any, seed: int)
     )
 
 
+def test_a_name_known_later_is_replaced_in_the_resent_history(gateway: Any) -> None:
+    client = gateway.client()
+    first = {"role": "user", "content": "The zubrek shelf is full, and so is the zubreks shelf."}
+    _ask(client, [first], "known-later", False)
+    assert "The zubrek shelf" in gateway.upstream.bodies[-1]["messages"][0]["content"]
+    later = {"role": "user", "content": "My colleague is Mr Aldo Zubrek."}
+    for _ in range(2):
+        _ask(client, [first, later], "known-later", True)
+        raw = gateway.upstream.requests[-1].decode().casefold()
+        assert "zubrek " not in raw
+        assert "zubreks shelf" in raw
+
+
+def test_a_forgotten_session_starts_anew_under_the_same_id(gateway: Any) -> None:
+    client = gateway.client()
+    message = [{"role": "user", "content": "Tell Ilse Varga that Tadeo Brandt called."}]
+    headers = {"authorization": f"Bearer {gateway.key}"}
+    for _ in range(3):
+        answer = _ask(client, message, "anew", False)
+        assert answer == f"You wrote: {message[0]['content']} Thank you."
+        raw = gateway.upstream.requests[-1].decode()
+        assert "Varga" not in raw and "Brandt" not in raw
+        assert gateway.services.sessions.get("acme", "anew").entries
+        httpx.delete(f"{gateway.url}/privacy/sessions/anew", headers=headers).raise_for_status()
+
+
 def test_a_resent_request_costs_nothing(gateway: Any) -> None:
     client = gateway.client()
     message = [{"role": "user", "content": "Tell Ilse Varga that Tadeo Brandt called."}]

@@ -49,5 +49,5 @@ async def forget_session(
         raise unavailable(f"The store cannot serve: {error}") from None
     if not gone:
         raise not_found("There is no such session.", "session_not_found", "session_id")
-    pipeline.views.forget(who.tenant_id, session_id)
+    pipeline.forget(who.tenant_id, session_id)
     return JsonResponse({"id": session_id, "object": "privacy.session", "deleted": True})
