@@ -1,14 +1,38 @@
-"""The last look at the outbound body: no original of the session may be left (fail closed)."""
+"""The last look at the outbound body (fail closed).
 
-from collections.abc import Callable, Sequence
+No original of the session may be left anywhere, and what no detector has read, such as the protocol's
+own values, may not look like a secret, an address or the number of a card, an account or a person.
+"""
+
+import re
+from collections.abc import Callable, Container, Sequence
+from functools import lru_cache
+from typing import Final
 
 import orjson
 
 from gateway.carriers import strings_of
 from privacy.detection.matcher import KnownMatcher
+from privacy.detection.recognizers.credit_card import CreditCardRecognizer
+from privacy.detection.recognizers.email import EmailRecognizer
+from privacy.detection.recognizers.iban import IbanRecognizer
+from privacy.detection.recognizers.secret import SecretRecognizer
+from privacy.detection.recognizers.us_ssn import UsSsnRecognizer
+from privacy.detection.windows import find_windowed
 from privacy.substitution.entry import INITIAL
 from privacy.substitution.known import KnownOriginals
 from privacy.types import Span
+
+_HIGH_RISK: Final = (
+    CreditCardRecognizer(),
+    EmailRecognizer(),
+    IbanRecognizer(),
+    SecretRecognizer(),
+    UsSsnRecognizer(),
+)
+_SURE: Final = 0.8
+_SHORT: Final = 128
+_DATA_URL: Final = re.compile(r"data:[\w.+\-]+/[\w.+\-]+(?:;[\w=\-]+)*;base64,", re.IGNORECASE)
 
 
 class GuardBlocked(Exception):
@@ -22,9 +46,12 @@ class GuardBlocked(Exception):
 
 
 def check_outbound(
-    payload: bytes, known: KnownOriginals, passed: Callable[[str], int] = lambda _: 0
+    payload: bytes,
+    known: KnownOriginals,
+    read: Container[str],
+    passed: Callable[[str], int] = lambda _: 0,
 ) -> list[str]:
-    """Search the serialised body for the session's originals and return its strings.
+    """Search the serialised body and return its strings.
 
     A match inside an issued substitute is no leak: a substitute drawn earlier may happen to equal
     a name that turns up later.
@@ -32,15 +59,21 @@ def check_outbound(
     Args:
         payload: The outbound body.
         known: Every original of the session, those of this request included.
+        read: Texts that detectors have read and the planner has written.
         passed: Of how many of the session's entries a string is known to be clear.
 
     Raises:
-        GuardBlocked: an original is left.
+        GuardBlocked: an original is left, or a value of high risk in a place that nobody read.
     """
-    texts = list(dict.fromkeys(strings_of(orjson.loads(payload))))
+    body = orjson.loads(payload)
+    # The upstream's model is the operator's word: "claude-x" is nobody's name.
+    body.pop("model", None)
+    texts = list(dict.fromkeys(strings_of(body)))
     issued: KnownMatcher | None = None
     for text in texts:
         hits = known.find(text, since=passed(text))
+        if text not in read and text[:1] not in ("{", "["):
+            hits += high_risk(text)
         if not hits:
             continue
         if issued is None:
@@ -52,6 +85,19 @@ def check_outbound(
         if left:
             raise GuardBlocked([hit.type for hit in left])
     return texts
+
+
+def high_risk(text: str) -> tuple[Span, ...]:
+    """Return what looks like a value that may never leave; the content of a data URL is no text."""
+    if _DATA_URL.match(text):
+        return ()
+    return _high_risk(text) if len(text) <= _SHORT else _high_risk.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _high_risk(text: str) -> tuple[Span, ...]:
+    found = (span for recognizer in _HIGH_RISK for span in find_windowed(recognizer.find, text))
+    return tuple(span for span in found if span.score >= _SURE)
 
 
 def _inside(hit: Span, covered: Sequence[Span]) -> bool:

@@ -29,6 +29,7 @@ from privacy.embedding import Embedding
 from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness
 from privacy.restoration import Restorer
+from privacy.substitution.entry import FAMILY, GIVEN
 from privacy.substitution.known import TextItem
 from privacy.substitution.planner import Kept, Plan, Planner, SessionContext
 from privacy.substitution.rules import BudgetExhausted, Ruleset, SubstitutionError
@@ -46,6 +47,7 @@ class Prepared:
         payload: The serialised, guarded body.
         restorer: Puts the originals back.
         headers: Privacy headers of the response.
+        json_content: Whether the client asked for an answer in JSON.
     """
 
     request_id: str
@@ -55,6 +57,7 @@ class Prepared:
     restorer: Restorer
     headers: Mapping[str, str]
     stream: bool
+    json_content: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class Pipeline:
         self.pools = pools
         self.ruleset: Ruleset = compile_rules(policy, embedding)
         self.filter = PolicyFilter(policy)
-        self.views = Views(fuzzy=policy.fuzzy_restore)
+        self.views = Views(fuzzy=policy.fuzzy_restore, real_name=self._is_listed)
         self.settled = SettledSessions()
         self._services = services
         self._rng = rng
@@ -161,15 +164,19 @@ class Pipeline:
             session_id,
             model,
             done.payload,
-            self.views.of(after, plan.known).restorer,
+            self.views.of(after, plan.known).restorer.protecting(plan.texts),
             self._headers(after, plan),
             bool(body.get("stream")),
+            _asks_for_json(body),
         )
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop what this process derived from a session that is forgotten."""
         self.views.forget(tenant_id, session_id)
         self.settled.forget(tenant_id, session_id)
+
+    def _is_listed(self, word: str) -> bool:
+        return self.pools.contains(GIVEN, word) or self.pools.contains(FAMILY, word)
 
     def _model(self, name: str) -> Model:
         model = self.router.get(name)
@@ -237,10 +244,12 @@ class Pipeline:
     def _checked(self, texts: _Texts, plan: Plan) -> _Outcome:
         """Build the outbound body and pass it by the guard."""
         body = carriers.replaced(texts.body, plan.texts[: texts.slot_count])
+        read = set(plan.texts)
         if texts.question is not None:
-            texts.question.insert(body, plan.texts[texts.slot_count :])
+            read.add(texts.question.insert(body, plan.texts[texts.slot_count :]))
         payload = orjson.dumps(body)
-        return _Outcome(plan, payload, check_outbound(payload, plan.known, texts.settled.passed))
+        outbound = check_outbound(payload, plan.known, read, texts.settled.passed)
+        return _Outcome(plan, payload, outbound)
 
     def _headers(self, snapshot: Snapshot, plan: Plan) -> dict[str, str]:
         counts: dict[str, int] = {}
@@ -289,6 +298,11 @@ class Pipeline:
                 payload,
             )
         )
+
+
+def _asks_for_json(body: Mapping[str, Any]) -> bool:
+    wanted = body.get("response_format")
+    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_object", "json_schema")
 
 
 def _cost_of(snapshot: Snapshot) -> Callable[[str], float]:

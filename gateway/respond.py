@@ -11,23 +11,28 @@ from privacy.restoration import Restorer, StreamRestorer
 _KEPT = frozenset(
     "id object model role type finish_reason system_fingerprint service_tier index created".split()
 )
-_ARGUMENTS = "arguments"
+_ARGUMENTS = frozenset(("arguments",))
+_JSON_ANSWER = frozenset(("arguments", "content"))
 FieldPath = tuple[str | int, ...]
 
 
-def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> dict[str, Any]:
+def restore_completion(
+    body: dict[str, Any], restorer: Restorer, model: str, json_content: bool = False
+) -> dict[str, Any]:
     """Return a ``chat.completion`` object with originals restored, log probabilities dropped.
 
     Log probabilities spell the answer out in the upstream's tokens, which restoration changes.
+    With ``json_content`` the answer itself is a JSON document and stays one.
     """
+    as_json = _JSON_ANSWER if json_content else _ARGUMENTS
     restored: dict[str, Any] = {
-        key: _restore(value, key, restorer) if key != "choices" else value
+        key: _restore(value, key, restorer, as_json) if key != "choices" else value
         for key, value in body.items()
     }
     restored["model"] = model
     restored["choices"] = [
         {
-            key: None if key == "logprobs" else _restore(value, key, restorer)
+            key: None if key == "logprobs" else _restore(value, key, restorer, as_json)
             for key, value in choice.items()
         }
         for choice in body.get("choices") or []
@@ -35,17 +40,19 @@ def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> 
     return restored
 
 
-def _restore(value: Any, key: str, restorer: Restorer) -> Any:
+def _restore(value: Any, key: str, restorer: Restorer, as_json: frozenset[str]) -> Any:
     if isinstance(value, str):
         if key in _KEPT:
             return value
-        if key == _ARGUMENTS:
+        if key in as_json:
             return restorer.restore_json_text(value)
         return restorer.restore(value)
     if isinstance(value, dict):
-        return {k: _restore(v, k, restorer) for k, v in value.items()}
+        # A function's name is the client's own; only its arguments hold what the model wrote.
+        own = "name" if key == "function" else None
+        return {k: v if k == own else _restore(v, k, restorer, as_json) for k, v in value.items()}
     if isinstance(value, list):
-        return [_restore(item, key, restorer) for item in value]
+        return [_restore(item, key, restorer, as_json) for item in value]
     return value
 
 
@@ -60,8 +67,9 @@ class Transcript:
 class ChunkRestorer:
     """Restores the chunks of one streamed answer; every text field of every choice on its own."""
 
-    def __init__(self, restorer: Restorer, model: str) -> None:
+    def __init__(self, restorer: Restorer, model: str, json_content: bool = False) -> None:
         self._restorer = restorer
+        self._as_json = _JSON_ANSWER if json_content else _ARGUMENTS
         self._model = model
         self._open: dict[int, dict[FieldPath, StreamRestorer]] = defaultdict(dict)
         self._template: dict[str, Any] = {}
@@ -129,7 +137,7 @@ class ChunkRestorer:
     def _stream(self, path: FieldPath, index: int) -> StreamRestorer:
         streams = self._open[index]
         if path not in streams:
-            streams[path] = self._restorer.stream(json_escaped=path[-1] == _ARGUMENTS)
+            streams[path] = self._restorer.stream(json_escaped=path[-1] in self._as_json)
         return streams[path]
 
     def _tail(self, index: int) -> dict[str, Any] | None:

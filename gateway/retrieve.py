@@ -30,18 +30,19 @@ class Question:
     chunks: tuple[ContextChunk, ...]
     template: str
 
-    def insert(self, body: dict[str, Any], texts: Sequence[str]) -> None:
-        """Put the sanitised context around the sanitised question, in place."""
+    def insert(self, body: dict[str, Any], texts: Sequence[str]) -> str:
+        """Put the sanitised context around the sanitised question, in place; return the result."""
         message = dict(body["messages"][self.message])
         content = message["content"]
         if isinstance(content, str):
-            message["content"] = self._filled(texts, content)
+            filled = message["content"] = self._filled(texts, content)
         else:
             parts = [dict(part) for part in content]
             last = max(i for i, part in enumerate(parts) if part.get("type") == "text")
-            parts[last]["text"] = self._filled(texts, parts[last]["text"])
+            filled = parts[last]["text"] = self._filled(texts, parts[last]["text"])
             message["content"] = parts
         body["messages"][self.message] = message
+        return filled
 
     def _filled(self, texts: Sequence[str], question: str) -> str:
         # Not str.format: braces in context or question are text.

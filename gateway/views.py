@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 from privacy.restoration import Restorer
 from privacy.substitution.known import KnownOriginals
@@ -14,23 +15,31 @@ _KEPT = 512
 class SessionView:
     """The index of a session's originals and the restorer of its substitutes, built when needed."""
 
-    def __init__(self, snapshot: Snapshot, fuzzy: bool, known: KnownOriginals | None) -> None:
-        self.known = known or KnownOriginals(snapshot.entries)
+    def __init__(
+        self, known: KnownOriginals, fuzzy: bool, real_name: Callable[[str], bool]
+    ) -> None:
+        self.known = known
         self._fuzzy = fuzzy
+        self._real_name = real_name
         self._restorer: Restorer | None = None
 
     @property
     def restorer(self) -> Restorer:
         if self._restorer is None:
-            self._restorer = Restorer(restoration_pairs(self.known.entries), fuzzy=self._fuzzy)
+            self._restorer = Restorer(
+                restoration_pairs(self.known.entries),
+                fuzzy=self._fuzzy,
+                real_name=self._real_name,
+            )
         return self._restorer
 
 
 class Views:
     """A small cache of views by (tenant, session, version)."""
 
-    def __init__(self, *, fuzzy: bool) -> None:
+    def __init__(self, *, fuzzy: bool, real_name: Callable[[str], bool]) -> None:
         self._fuzzy = fuzzy
+        self._real_name = real_name
         self._kept: OrderedDict[tuple[str, str, float, int], SessionView] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -40,7 +49,8 @@ class Views:
         with self._lock:
             found = self._kept.get(key)
             if found is None:
-                found = self._kept[key] = SessionView(snapshot, self._fuzzy, known)
+                known = known or KnownOriginals(snapshot.entries)
+                found = self._kept[key] = SessionView(known, self._fuzzy, self._real_name)
             self._kept.move_to_end(key)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

@@ -2,8 +2,7 @@
 
 from privacy.restoration.borders import stands_alone
 from privacy.restoration.forms import Pair
-from privacy.restoration.fuzzy import words_of
 from privacy.restoration.restorer import Restorer
 from privacy.restoration.stream import StreamRestorer
 
-__all__ = ["Pair", "Restorer", "StreamRestorer", "stands_alone", "words_of"]
+__all__ = ["Pair", "Restorer", "StreamRestorer", "stands_alone"]

@@ -13,7 +13,7 @@ the reasons and examples:
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -65,6 +65,19 @@ def words_of(text: str) -> set[str]:
     """Return the words of ``text`` that the search for damaged substitutes could ever touch."""
     words = (token.group() for token in TOKEN.finditer(text))
     return {word for word in words if len(word) >= MIN_LENGTH and _shape_ok(word)}
+
+
+class Protected:
+    """The words of texts that went out, gathered when they are first asked for."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+        self._words: set[str] | None = None
+
+    def __contains__(self, word: str) -> bool:
+        if self._words is None:
+            self._words = {w.casefold() for text in self._texts for w in words_of(text)}
+        return word.casefold() in self._words
 
 
 def _shape_ok(word: str) -> bool:
@@ -136,7 +149,6 @@ class FuzzyWords:
     Args:
         pairs: The session's pairs.
         common_word: Says whether a word exists on its own; such a word is never touched.
-        protected: Words that stood in the texts that went out; never touched either.
     """
 
     _MEMORY = 4096
@@ -145,10 +157,9 @@ class FuzzyWords:
         self,
         pairs: Iterable[Pair],
         common_word: Callable[[str], bool],
-        protected: Collection[str] = (),
     ) -> None:
         self._common_word = common_word
-        self._kept: set[str] = {word.casefold() for word in protected}
+        self._kept: set[str] = set()
         self._originals: set[str] = set()
         self._buckets: dict[str, dict[str, _Target]] = {}
         self._known: dict[str, str | None] = {}

@@ -1,12 +1,13 @@
 """Restoration of whole texts and of parsed JSON (DESIGN section 4)."""
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any
 
 from privacy.detection.common_words import is_common_word
 from privacy.restoration.forms import Pair, build_table
-from privacy.restoration.fuzzy import FuzzyWords
+from privacy.restoration.fuzzy import FuzzyWords, Protected
 from privacy.restoration.scanner import Scanner
 from privacy.restoration.stream import JsonStream, StreamRestorer, TextStream
 
@@ -17,11 +18,10 @@ class Restorer:
     Args:
         pairs: The session's pairs.  A form that leads to two different originals is dropped.
         fuzzy: Whether misspelt and inflected substitutes are restored too.
-        common_word: Says whether a word exists on its own (a common word, a name of the public
-            lists).  Of a substitute that is one only the written form counts, and the search for
-            damaged substitutes never touches one.  Default: the project's list of common words.
-        protected: Words that stood in the texts that went out (see `words_of`); the search for
-            damaged substitutes leaves them alone.
+        common_word: Says whether a word is an everyday word.  Of a substitute that is one only the
+            written form counts, and the search for damaged substitutes never touches one.  Default:
+            the project's list of common words.
+        real_name: Says whether a word is a name by itself; that search never touches one either.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class Restorer:
         *,
         fuzzy: bool = True,
         common_word: Callable[[str], bool] = is_common_word,
-        protected: Collection[str] = (),
+        real_name: Callable[[str], bool] = lambda _: False,
     ) -> None:
         pairs = tuple(pairs)
         common = {
@@ -38,8 +38,17 @@ class Restorer:
             for pair in pairs
             if pair.kind in ("given", "family", "whole") and common_word(pair.substitute)
         }
-        words = FuzzyWords(pairs, common_word, protected) if fuzzy else None
+        words = FuzzyWords(pairs, lambda w: common_word(w) or real_name(w)) if fuzzy else None
         self._scanner = Scanner(build_table(pairs, common), words)
+
+    def protecting(self, texts: Iterable[str]) -> "Restorer":
+        """Return the restorer of one answer: what stood in ``texts``, which went out, is not damaged.
+
+        It shares everything with this one, so it costs nothing to make.
+        """
+        restorer = copy(self)
+        restorer._scanner = self._scanner.protecting(Protected(texts))
+        return restorer
 
     def restore(self, text: str) -> str:
         """Return ``text`` with every substitute replaced by its original, in one pass."""

@@ -7,13 +7,14 @@ chosen from here.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 
 from ahocorasick_rs import AhoCorasick
 
 from privacy.restoration.borders import MARK, char_class, left_border, right_border
 from privacy.restoration.forms import FormTable, ascii_lower
-from privacy.restoration.fuzzy import LEFT_BLOCKS, RIGHT_BLOCKS, TOKEN, FuzzyWords
+from privacy.restoration.fuzzy import LEFT_BLOCKS, RIGHT_BLOCKS, TOKEN, FuzzyWords, Protected
 from privacy.restoration.gaps import Collapsed, collapse
 
 
@@ -49,8 +50,15 @@ class Scanner:
     def __init__(self, table: FormTable, fuzzy: FuzzyWords | None) -> None:
         self._table = table
         self._fuzzy = fuzzy if fuzzy else None
+        self._protected = Protected(())
         patterns = table.patterns()
         self._automaton = AhoCorasick(patterns) if patterns else None
+
+    def protecting(self, protected: Protected) -> "Scanner":
+        """Return this scanner with words that are no damaged substitutes, whatever they look like."""
+        scanner = copy(self)
+        scanner._protected = protected
+        return scanner
 
     def scan(self, text: str, begin: int, final: bool, accept: Accept | None = None) -> Scan:
         """Decide as much of ``text[begin:]`` as no continuation can change.
@@ -108,7 +116,7 @@ class Scanner:
                     yield Match(start, end, word), False
                 continue
             original = fuzzy.restored(word)
-            if original is None:
+            if original is None or word in self._protected:
                 continue
             border = _right_free(text, end, final)
             if border is not False:

@@ -40,7 +40,9 @@ async def complete(pipeline: Pipeline, prepared: Prepared) -> dict[str, Any]:
     """Return the restored ``chat.completion``.  Raises ApiError when the upstream fails."""
     try:
         answer = await prepared.model.upstream.complete(prepared.payload)
-        restored = restore_completion(answer, prepared.restorer, prepared.model.name)
+        restored = restore_completion(
+            answer, prepared.restorer, prepared.model.name, prepared.json_content
+        )
     except UpstreamError as error:
         raise api_error(error) from None
     except (AttributeError, TypeError):
@@ -63,7 +65,9 @@ class Stream:
     def __init__(self, pipeline: Pipeline, prepared: Prepared) -> None:
         self._pipeline = pipeline
         self._prepared = prepared
-        self._restorer = ChunkRestorer(prepared.restorer, prepared.model.name)
+        self._restorer = ChunkRestorer(
+            prepared.restorer, prepared.model.name, prepared.json_content
+        )
         self._chunks = restored_stream(
             prepared.model.upstream.stream(prepared.payload), self._restorer
         )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privacy.restoration import Pair, Restorer, words_of
+from privacy.restoration import Pair, Restorer
 
 PAIRS = [
     Pair("Marta", "Ilse", "given"),
@@ -87,7 +87,7 @@ def test_names_of_the_session_are_not_damage() -> None:
 def test_common_and_protected_words() -> None:
     pairs = [Pair("Garrden", "Ilse", "given")]
     assert Restorer(pairs).restore("Garden Gárrden") == "Garden Ilse"
-    restorer = Restorer(PAIRS, protected=words_of("Ask Martha about Novak."))
+    restorer = Restorer(PAIRS).protecting(["Ask Martha about Novak."])
     assert restorer.restore("Martha and Nowak") == "Martha and Brandt"
     restorer = Restorer(PAIRS, common_word=lambda word: word == "Martha")
     assert restorer.restore("Martha and Nowak") == "Martha and Brandt"

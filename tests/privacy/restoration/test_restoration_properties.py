@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacy.restoration import Pair, Restorer, stands_alone, words_of
+from privacy.restoration import Pair, Restorer, stands_alone
 from privacy.restoration.casing import derived
 
 SUBSTITUTES = ["Ilse", "Varga", "Tadeo", "Brandt", "Novák", "Quintero", "deVries", "Anne-Lore"]
@@ -145,7 +145,7 @@ def _on_borders(parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def test_restoring_the_substituted_text_gives_the_text(case: tuple[list[Pair], str, str]) -> None:
     pairs, text, sanitised = case
     assert Restorer(pairs, fuzzy=False).restore(sanitised) == text
-    assert Restorer(pairs, protected=words_of(sanitised)).restore(sanitised) == text
+    assert Restorer(pairs).protecting([sanitised]).restore(sanitised) == text
 
 
 PIECES = st.sampled_from(
