@@ -15,7 +15,7 @@ class Randomness(Protocol):
     """A source of uniform draws."""
 
     def uniform(self, size: int) -> NDArray[np.float64]:
-        """Return ``size`` independent draws from the open interval (0, 1), float64, 53 bits each."""
+        """Return ``size`` independent draws from the open interval (0, 1), float64, 52 bits each."""
 
     def below(self, n: int) -> int:
         """Return a uniform integer in [0, n).  Raises ValueError when n < 1."""
@@ -26,8 +26,9 @@ class SystemRandomness:
 
     def uniform(self, size: int) -> NDArray[np.float64]:
         raw = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
-        # Half a unit in the last place keeps 0 and 1 out, so that log() of a draw is finite.
-        return ((raw >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        # Half a unit in the last place keeps 0 and 1 out, so that log() of a draw is finite; with 53
+        # bits the half would be lost to rounding at the top.
+        return ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
     def below(self, n: int) -> int:
         if n < 1:

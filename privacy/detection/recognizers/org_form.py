@@ -34,6 +34,12 @@ _STOP: Final = frozenset(
     "the a an our your their his her this that each every any my at in by from with for to of and or as is was if when "
     "no some all we they he she it i you dear".split()
 )
+# What may stand before "of" in a name; "Ilse Varga of Acme AG" is a person and a company.
+_HEADS: Final = frozenset(
+    "university bank institute college ministry department church museum school hospital society association "
+    "federation union council agency authority board chamber house port academy foundation trust friends "
+    "bureau office league order guild court state city".split()
+)
 _MAX_WORDS: Final = 6
 
 
@@ -68,13 +74,16 @@ class OrgFormRecognizer:
 def _walk_back(text: str, start: int) -> tuple[int, list[str]]:
     """Collect the capitalised words that lead up to ``start``; links only between two of them."""
     words: list[str] = []
-    kept, position = start, start
+    kept, position, following = start, start, ""
     for _ in range(_MAX_WORDS):
         match = _BACK_WORD.search(text, max(0, position - 40), position)
         if match is None:
             break
         word = match.group("word") or "&"
         capital = word[0].isupper() or word[0].isdigit()
+        if following == "of" and word.casefold() not in _HEADS:
+            break
+        following = word.casefold()
         if word.casefold() in _STOP and not (word == "&" or word.casefold() in _LINKS and words):
             break
         if not capital and word.casefold() not in _LINKS:

@@ -17,7 +17,7 @@ _STRONG: Final = (
     r"mrn|medical record|patient(?: id| number| no)|chart|licen[cs]e|permit|passport|visa|badge|employee|emp|"
     r"personnel|staff|driver'?s? licen[cs]e|insurance|policy|claim|docket|member(?:ship)?|matric(?:ulation)?|"
     r"student|tax(?:payer)?(?: id)?|tin|ein|vat|ust-?id(?:nr)?|npi|dea|vin|imei|number plate|licen[cs]e plate|"
-    r"registration|prescription|rx|subscriber|beneficiary|steuernummer|steuer-?id|personalnummer|ausweis(?:nummer)?|"
+    r"pnr|record locator|registration|prescription|rx|subscriber|beneficiary|steuernummer|steuer-?id|personalnummer|ausweis(?:nummer)?|"
     r"reisepass|kundennummer|vertragsnummer|versicherungsnummer|aktenzeichen|matricule|dossier|p[óo]liza|expediente"
 )
 _WEAK: Final = (
@@ -64,14 +64,16 @@ class RecordIdRecognizer:
 def _score(text: str, match: re.Match[str]) -> float | None:
     token = match.group("id")
     digits = sum(c.isdigit() for c in token)
-    if digits < 3 or len(token) < 4 or _DATE_LIKE.match(token):
+    # Few digits tell enough only in a code of capitals, as passports and bookings have: X4RTBPFW4.
+    code = 5 <= len(token) and token.isupper() and any(c.isalpha() for c in token)
+    if (digits < 3 and not code) or len(token) < 4 or _DATE_LIKE.match(token):
         return None
     context = before(text, match.start("id"), 40)
     if _NEGATIVE.search(context):
         return None
     if _STRONG_BEFORE.search(context):
         return 0.85
-    if digits >= 4 and _WEAK_BEFORE.search(context):
+    if (digits >= 4 or code) and _WEAK_BEFORE.search(context):
         return 0.75
     if _PREFIXED.match(token):
         return 0.75

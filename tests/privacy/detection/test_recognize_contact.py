@@ -214,6 +214,7 @@ def test_url(text: str, found: list[str]) -> None:
     [
         ("ask @ilsev about it", ["ilsev"]),
         ("username: ilsevarga", ["ilsevarga"]),
+        ("login=ilse.varga", ["ilse.varga"]),
         ("user = 'ilse_v'", ["ilse_v"]),
         ("my user name is ilse.v84", ["ilse.v84"]),
         ("/home/ilsev/notes.txt", ["ilsev"]),
