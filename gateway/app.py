@@ -17,7 +17,7 @@ from gateway.api.health.routes import router as health
 from gateway.api.models.routes import router as models
 from gateway.api.privacy.routes import router as privacy_routes
 from gateway.api.vector_stores.routes import router as vector_stores
-from gateway.errors import ApiError
+from gateway.errors import ApiError, fault_text
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.services import Services
@@ -108,7 +108,7 @@ async def _api_error(_request: Request, error: Exception) -> JsonResponse:
 async def _validation_error(_request: Request, error: Exception) -> JsonResponse:
     first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
     field = ".".join(str(p) for p in first.get("loc", ()) if p not in ("body", "query", "path"))
-    message = f"{field or 'request'}: {first.get('msg', 'is not valid')}"
+    message = f"{field or 'request'}: {fault_text(first)}"
     return _shaped(400, message, "invalid_request_error", None, field or None)
 
 

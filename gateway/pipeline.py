@@ -14,10 +14,10 @@ import orjson
 from connectors.router import Model, Router
 from gateway import carriers
 from gateway.auth import Principal
-from gateway.errors import ApiError, blocked, budget_exceeded, not_found, unavailable
+from gateway.errors import ApiError, bad_request, blocked, budget_exceeded, not_found, unavailable
 from gateway.events import EntityReport, EventBus, Retrieved, Sanitised
 from gateway.guard import GuardBlocked, check_outbound
-from gateway.request import strip_extensions
+from gateway.request import TOO_DEEP, strip_extensions
 from gateway.retrieve import Question, Retriever
 from gateway.services import Services
 from gateway.session_id import session_id_of
@@ -112,6 +112,8 @@ class Pipeline:
             raise blocked(str(error), "blocked_by_policy") from None
         except GuardBlocked as error:
             raise blocked(str(error), "guard_blocked") from None
+        except (carriers.TooDeep, RecursionError):
+            raise bad_request(TOO_DEEP, code="invalid_json") from None
         except StoreError as error:
             raise unavailable(f"The store cannot serve: {error}", "store_unavailable") from None
         except Exception as error:

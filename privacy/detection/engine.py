@@ -18,6 +18,10 @@ DEFAULT_THRESHOLDS: Final[Mapping[str, float]] = MappingProxyType(
 )
 
 
+# A control character separates like a blank, and no recognizer has to know them; same length.
+_CONTROLS: Final = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - set(map(ord, "\t\n\r\x85")), " ")
+
+
 class DetectionFailed(RuntimeError):
     """A recognizer or the tagger failed; nothing may leave on the strength of this text.
 
@@ -103,6 +107,7 @@ class Detector:
         return [s for s in resolved if s.type not in NAMED_TYPES or is_plausible(text, s)]
 
     def _candidates(self, texts: Sequence[str]) -> list[list[Span]]:
+        texts = [text.translate(_CONTROLS) for text in texts]
         found: list[list[Span]] = [[] for _ in texts]
         for recognizer in self._recognizers:
             whole = bool(getattr(recognizer, "whole_text", False))

@@ -18,6 +18,7 @@ from openai import OpenAI
 from connectors.router import LiteLlmParams, ModelEntry
 from gateway.app import create_app
 from gateway.bootstrap import build_pipeline, build_services
+from gateway.cli.serve import quiet_libraries
 from gateway.config import ServerConfig
 from gateway.events import Event
 from gateway.pipeline import Pipeline
@@ -101,6 +102,7 @@ def running_gateway(
     **settings: Any,
 ) -> Iterator[Gateway]:
     """Run a gateway before a recording upstream of its own."""
+    quiet_libraries()
     services = build_services(Settings(data_dir=folder / "data", **settings))
     if detector is not None:
         services.detector = detector
