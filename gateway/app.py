@@ -50,7 +50,6 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(StoreError, _store_error)
-    app.add_exception_handler(Exception, _unexpected)
     app.add_middleware(RequestContext)
     return app
 
@@ -86,6 +85,11 @@ class RequestContext:
 
         try:
             await self._app(scope, receive, stamped)
+        except Exception as error:
+            # The exception's text and traceback stay out of the log: they may quote a prompt.
+            logging.getLogger(__name__).error("unexpected %s", type(error).__name__)
+            if not status:
+                await _UNEXPECTED(scope, receive, stamped)
         finally:
             route = scope.get("route")
             # The template of the route, not the path: an id in a path may name somebody.
@@ -132,13 +136,10 @@ async def _store_error(_request: Request, error: Exception) -> JsonResponse:
     )
 
 
-async def _unexpected(_request: Request, error: Exception) -> JsonResponse:
-    # The exception's text and traceback stay out of the log: they may quote a prompt.
-    logging.getLogger(__name__).error("unexpected %s", type(error).__name__)
-    return _shaped(500, "An unexpected error occurred.", "server_error", "internal_error")
-
-
 def _shaped(
     status: int, message: str, type: str, code: str | None, param: str | None = None
 ) -> JsonResponse:
     return JsonResponse(ApiError(status, message, type, code, param).body(), status_code=status)
+
+
+_UNEXPECTED = _shaped(500, "An unexpected error occurred.", "server_error", "internal_error")

@@ -99,6 +99,15 @@ def unavailable(message: str, code: str = "service_unavailable") -> ApiError:
     return ApiError(503, message, "service_unavailable", code)
 
 
+def too_late() -> ApiError:
+    """The deadline passed before the request could be forwarded."""
+    return unavailable(
+        "The request could not be sanitised in time, so it was neither forwarded nor charged; send "
+        "less, or raise PENNAME_REQUEST_TIMEOUT.",
+        "deadline_exceeded",
+    )
+
+
 def blocked(message: str, code: str) -> ApiError:
     """The guard or the policy refused the request: 403, nothing forwarded, no retry."""
     return ApiError(

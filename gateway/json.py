@@ -5,7 +5,6 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-
 # Far above what any client nests, far below where a recursive walk or serialiser gives up.
 MAX_DEPTH: Final = 100
 

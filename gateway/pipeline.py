@@ -14,7 +14,16 @@ import orjson
 from connectors.router import Model, Router
 from gateway import carriers
 from gateway.auth import Principal
-from gateway.errors import ApiError, bad_request, blocked, budget_exceeded, not_found, unavailable
+from gateway.deadline import Deadline
+from gateway.errors import (
+    ApiError,
+    bad_request,
+    blocked,
+    budget_exceeded,
+    not_found,
+    too_late,
+    unavailable,
+)
 from gateway.events import EntityReport, EventBus, Retrieved, Sanitised
 from gateway.guard import GuardBlocked, check_outbound
 from gateway.request import TOO_DEEP, strip_extensions
@@ -25,6 +34,7 @@ from gateway.views import Views
 from policies.compile import PolicyFilter, compile_rules
 from policies.model import Policy
 from privacy.embedding import Embedding
+from privacy.interrupt import Interrupted, checkpoint, interruptible
 from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness
 from privacy.restoration import Restorer
@@ -95,6 +105,7 @@ class Pipeline:
         body: dict[str, Any],
         headers: Mapping[str, str],
         request_id: str,
+        deadline: Deadline,
     ) -> Prepared:
         """Sanitise, charge and guard one request.
 
@@ -103,7 +114,10 @@ class Pipeline:
                 already held the draws, nothing was charged.
         """
         try:
-            return self._prepare(principal, body, headers, request_id)
+            with interruptible(deadline.check):
+                return self._prepare(principal, body, headers, request_id, deadline)
+        except Interrupted:
+            raise too_late() from None
         except ApiError:
             raise
         except BudgetExhausted as error:
@@ -129,7 +143,9 @@ class Pipeline:
         body: dict[str, Any],
         headers: Mapping[str, str],
         request_id: str,
+        deadline: Deadline,
     ) -> Prepared:
+        checkpoint()
         model = self._model(body["model"])
         keyed_hash = self._services.tenants.entity_hasher(principal.tenant_id)
         session_id = session_id_of(headers, body, principal.key_id, keyed_hash)
@@ -138,7 +154,7 @@ class Pipeline:
         texts = self._detect(outbound, question)
         before = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
         planner = Planner(self.ruleset, self.pools, self._rng, keyed_hash)
-        after, plan, payload = self._settle(planner, texts, before, request_id)
+        after, plan, payload = self._settle(planner, texts, before, request_id, deadline)
         self._report(principal, after, plan, payload, question, request_id)
         return Prepared(
             request_id,
@@ -174,7 +190,12 @@ class Pipeline:
         return _Texts(body, tuple(items), len(slots), question)
 
     def _settle(
-        self, planner: Planner, texts: _Texts, before: Snapshot, request_id: str
+        self,
+        planner: Planner,
+        texts: _Texts,
+        before: Snapshot,
+        request_id: str,
+        deadline: Deadline,
     ) -> tuple[Snapshot, Plan, bytes]:
         """Plan against the session; when something is new, plan again inside the transaction.
 
@@ -189,6 +210,7 @@ class Pipeline:
         def decide(snapshot: Snapshot) -> Change:
             fresh = self._plan(planner, texts, snapshot)
             done.append((fresh, self._payload(texts, fresh, snapshot)))
+            deadline.seal()
             return Change(fresh.entries, fresh.charges, fresh.state)
 
         after = self._services.sessions.apply(

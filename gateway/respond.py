@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.base import UpstreamError
 from privacy.restoration import Restorer, StreamRestorer
 
 # The protocol's own values; everything else that is a string may hold a substitute.
@@ -12,6 +13,8 @@ _KEPT = frozenset(
     "id object model role type finish_reason system_fingerprint service_tier index created".split()
 )
 _ARGUMENTS = "arguments"
+# What walking an object of another shape than OpenAI's raises.
+_SHAPELESS = (ValueError, AttributeError, TypeError, LookupError)
 FieldPath = tuple[str | int, ...]
 
 
@@ -19,7 +22,13 @@ def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> 
     """Return a ``chat.completion`` object with originals restored, log probabilities dropped.
 
     Log probabilities spell the answer out in the upstream's tokens, which restoration changes.
+
+    Raises:
+        UpstreamError: ``malformed`` when the object is no completion.
     """
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
+        raise UpstreamError("malformed")
     restored: dict[str, Any] = {
         key: _restore(value, key, restorer) if key != "choices" else value
         for key, value in body.items()
@@ -30,7 +39,7 @@ def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> 
             key: None if key == "logprobs" else _restore(value, key, restorer)
             for key, value in choice.items()
         }
-        for choice in body.get("choices") or []
+        for choice in choices
     ]
     return restored
 
@@ -73,7 +82,7 @@ class ChunkRestorer:
         Raises:
             ValueError: the chunk has not the shape of a ``chat.completion.chunk``.
         """
-        if not isinstance(chunk.get("choices", []), list):
+        if not isinstance(chunk.get("choices"), list):
             raise ValueError("a chunk without a list of choices")
         chunk = {**chunk, "model": self._model}
         self._template = {k: v for k, v in chunk.items() if k not in ("choices", "usage")}
@@ -205,9 +214,17 @@ def _joined_lists(first: list[Any], second: list[Any]) -> list[Any]:
 async def restored_stream(
     chunks: AsyncIterator[dict[str, Any]], restorer: ChunkRestorer
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the restored chunks of an upstream's answer."""
+    """Yield the restored chunks of an upstream's answer.
+
+    Raises:
+        UpstreamError: the upstream failed, or a chunk has not the shape that OpenAI promises.
+    """
     async for chunk in chunks:
-        for ready in restorer.feed(chunk):
+        try:
+            restored = restorer.feed(chunk)
+        except _SHAPELESS:
+            raise UpstreamError("malformed") from None
+        for ready in restored:
             yield ready
     for ready in restorer.finish():
         yield ready

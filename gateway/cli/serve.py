@@ -15,9 +15,9 @@ from gateway.settings import Settings
 
 def quiet_libraries() -> None:
     """Keep libraries that log URLs, rows and bodies at INFO and DEBUG out of the log."""
-    for name in (
-        "httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf".split()
-    ):
+    for (
+        name
+    ) in "httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf".split():
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

@@ -11,6 +11,7 @@ from privacy.detection.casing import DISCOUNT, recased
 from privacy.detection.protected import Protected, is_plausible
 from privacy.detection.resolve import DEFAULT_THRESHOLD, resolve
 from privacy.detection.windows import find_windowed
+from privacy.interrupt import checkpoint
 from privacy.types import ENTITY_TYPES, NAMED_TYPES, Span
 
 DEFAULT_THRESHOLDS: Final[Mapping[str, float]] = MappingProxyType(
@@ -19,7 +20,9 @@ DEFAULT_THRESHOLDS: Final[Mapping[str, float]] = MappingProxyType(
 
 
 # A control character separates like a blank, and no recognizer has to know them; same length.
-_CONTROLS: Final = dict.fromkeys({*range(0x20), *range(0x7F, 0xA0)} - set(map(ord, "\t\n\r\x85")), " ")
+_CONTROLS: Final = dict.fromkeys(
+    {*range(0x20), *range(0x7F, 0xA0)} - set(map(ord, "\t\n\r\x85")), " "
+)
 
 
 class DetectionFailed(RuntimeError):
@@ -112,6 +115,7 @@ class Detector:
         for recognizer in self._recognizers:
             whole = bool(getattr(recognizer, "whole_text", False))
             for spans, text in zip(found, texts, strict=True):
+                checkpoint()
                 try:
                     new = recognizer.find(text) if whole else find_windowed(recognizer.find, text)
                 except Exception as error:

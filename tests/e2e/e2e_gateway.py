@@ -66,9 +66,7 @@ class Gateway:
         )
         return "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
 
-    def post(
-        self, body: Any, session: str = "", path: str = "/chat/completions"
-    ) -> httpx.Response:
+    def post(self, body: Any, session: str = "", path: str = "/chat/completions") -> httpx.Response:
         """POST a raw body: bytes as they are, anything else as JSON."""
         headers = {"x-penname-session": session} if session else {}
         content = {"content": body} if isinstance(body, bytes) else {"json": body}

@@ -76,7 +76,9 @@ REFUSED = {
     "name: number": _message(name=5),
     "tool_calls: object": _message(tool_calls={"Ilse": "Varga"}),
     "tool_calls: strings": _message(tool_calls=["Ilse Varga"]),
-    "arguments: object": _message(tool_calls=[{"function": {"name": "f", "arguments": {"Ilse": 1}}}]),
+    "arguments: object": _message(
+        tool_calls=[{"function": {"name": "f", "arguments": {"Ilse": 1}}}]
+    ),
     "function: string": _message(tool_calls=[{"function": "Ilse Varga"}]),
     "tools: string": _raw(tools="Ilse Varga"),
     "tools: strings": _raw(tools=["Ilse Varga"]),
@@ -119,7 +121,9 @@ ACCEPTED = {
     "empty content": _raw(messages=[USER, {"role": "user", "content": ""}]),
     "no content": _raw(messages=[USER, {"role": "assistant", "content": None}, USER]),
     "no parts": _raw(messages=[USER, {"role": "user", "content": []}, USER]),
-    "empty part": _message(content=[{"type": "text", "text": ""}, {"type": "text", "text": "Varga"}]),
+    "empty part": _message(
+        content=[{"type": "text", "text": ""}, {"type": "text", "text": "Varga"}]
+    ),
     "duplicate keys": b'{"messages": [{"role": "user", "content": "Ilse Varga"}], ' + _raw()[1:],
     "content twice": _raw().replace(b'"role"', b'"content": "Varga", "role"'),
     "50 levels": _with_extra(_nested(50)),
@@ -148,7 +152,9 @@ def test_odd_requests_are_sanitised(gateway: Any, body: bytes) -> None:
     assert [c for c in CANARIES if c in seen] == [], seen
 
 
-@pytest.mark.parametrize("number", ["4111111111111111", "4111111111111111.0", "4.111111111111111e15"])
+@pytest.mark.parametrize(
+    "number", ["4111111111111111", "4111111111111111.0", "4.111111111111111e15"]
+)
 def test_long_numbers_are_texts(gateway: Any, number: str) -> None:
     """A card number is one, whether it is written as a string, an integer or a float."""
     response = gateway.post(_with_extra(b'{"card_number": ' + number.encode() + b"}"), "numbers")
