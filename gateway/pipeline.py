@@ -152,6 +152,7 @@ class Pipeline:
         question = self._retriever.ask(principal.tenant_id, body)
         outbound = strip_extensions(body, model.upstream_name, self.policy, keyed_hash)
         texts = self._detect(outbound, question)
+        checkpoint()
         before = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
         planner = Planner(self.ruleset, self.pools, self._rng, keyed_hash)
         after, plan, payload = self._settle(planner, texts, before, request_id, deadline)
