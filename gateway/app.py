@@ -17,7 +17,7 @@ from gateway.api.health.routes import router as health
 from gateway.api.models.routes import router as models
 from gateway.api.privacy.routes import router as privacy_routes
 from gateway.api.vector_stores.routes import router as vector_stores
-from gateway.errors import ApiError
+from gateway.errors import ApiError, fault_text
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.services import Services
@@ -50,7 +50,6 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(StoreError, _store_error)
-    app.add_exception_handler(Exception, _unexpected)
     app.add_middleware(RequestContext)
     return app
 
@@ -86,6 +85,11 @@ class RequestContext:
 
         try:
             await self._app(scope, receive, stamped)
+        except Exception as error:
+            # The exception's text and traceback stay out of the log: they may quote a prompt.
+            logging.getLogger(__name__).error("unexpected %s", type(error).__name__)
+            if not status:
+                await _UNEXPECTED(scope, receive, stamped)
         finally:
             route = scope.get("route")
             # The template of the route, not the path: an id in a path may name somebody.
@@ -108,7 +112,7 @@ async def _api_error(_request: Request, error: Exception) -> JsonResponse:
 async def _validation_error(_request: Request, error: Exception) -> JsonResponse:
     first = error.errors()[0] if isinstance(error, RequestValidationError) else {}
     field = ".".join(str(p) for p in first.get("loc", ()) if p not in ("body", "query", "path"))
-    message = f"{field or 'request'}: {first.get('msg', 'is not valid')}"
+    message = f"{field or 'request'}: {fault_text(first)}"
     return _shaped(400, message, "invalid_request_error", None, field or None)
 
 
@@ -132,13 +136,10 @@ async def _store_error(_request: Request, error: Exception) -> JsonResponse:
     )
 
 
-async def _unexpected(_request: Request, error: Exception) -> JsonResponse:
-    # The exception's text and traceback stay out of the log: they may quote a prompt.
-    logging.getLogger(__name__).error("unexpected %s", type(error).__name__)
-    return _shaped(500, "An unexpected error occurred.", "server_error", "internal_error")
-
-
 def _shaped(
     status: int, message: str, type: str, code: str | None, param: str | None = None
 ) -> JsonResponse:
     return JsonResponse(ApiError(status, message, type, code, param).body(), status_code=status)
+
+
+_UNEXPECTED = _shaped(500, "An unexpected error occurred.", "server_error", "internal_error")

@@ -5,12 +5,15 @@ form such values have, or it is text and gets scanned. So a field that OpenAI ad
 scanned, not forwarded unseen.
 """
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+
+from gateway.json import is_too_deep
 
 Path = tuple[str | int, ...]
 
@@ -24,8 +27,19 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9_./:#$\-]{1,128}")
 _FUNCTION_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 _LIST_OF_NAMES = frozenset(("required", "modalities", "include"))
 _PLAIN_KEY = re.compile(r"[a-z0-9_$.\-]*|[a-z]+(?:[A-Z][a-z0-9]*)*")
-_DATA_URL = re.compile(r"data:[\w.+\-]+/[\w.+\-]+(?:;[\w=\-]+)*;base64,", re.IGNORECASE)
+# Names of calls, repeated where the call is answered; a name is not looked for, a known one is.
+_REFERENCES = frozenset(("id", "tool_call_id"))
+# Bytes that are no text, to the last character; an encoded text is scanned like any other string.
+_DATA_URL = re.compile(
+    r"data:(?:(?:image|audio|video|font)/[\w.+\-]+|application/(?:pdf|octet-stream|zip))"
+    r"(?:;[\w=\-]+)*;base64,[A-Za-z0-9+/_\-\s]*={0,2}",
+    re.IGNORECASE,
+)
 _LONG_NUMBER = 10**6
+
+
+class TooDeep(ValueError):
+    """JSON inside a string is nested deeper than can be walked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +101,7 @@ def _walk(value: Any, path: Path, visit: Callable[[Slot], str], echo: bool) -> A
         }
     if isinstance(value, list):
         return [_walk(child, (*path, i), visit, echo) for i, child in enumerate(value)]
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _LONG_NUMBER:
+    if _digits(value):
         return _number(value, path, visit, echo)
     return value
 
@@ -96,8 +110,11 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
     key = _last_key(path)
     if key == "arguments":
         return _arguments(value, visit, echo)
-    if _is_structural(key, path, value) or _DATA_URL.match(value):
+    if _DATA_URL.fullmatch(value):
         return value
+    if _is_structural(key, path, value):
+        swept = key in _REFERENCES or key in _LIST_OF_NAMES
+        return visit(Slot(value, echo, detect=False)) if swept else value
     return visit(Slot(value, echo))
 
 
@@ -122,21 +139,28 @@ def _key(key: str, path: Path, visit: Callable[[Slot], str], echo: bool) -> str:
     return visit(Slot(key, echo, detect=not _PLAIN_KEY.fullmatch(key)))
 
 
-def _number(value: int, path: Path, visit: Callable[[Slot], str], echo: bool) -> Any:
+def _digits(value: Any) -> str:
+    """Return the digits of a long whole number, also one written as a float; else nothing."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) < _LONG_NUMBER:
+        return ""
+    return str(int(value)) if value == int(value) else ""
+
+
+def _number(value: int | float, path: Path, visit: Callable[[Slot], str], echo: bool) -> Any:
     """A long number may be an account: it keeps its type where the surrogate is a number."""
     if path[:1] in (("seed",), ("max_tokens",), ("max_completion_tokens",), ("logit_bias",)):
         return value
-    text = visit(Slot(str(value), echo))
-    return int(text) if re.fullmatch(r"-?[1-9]\d*", text) else text
+    digits = _digits(value)
+    text = visit(Slot(digits, echo))
+    if text == digits:
+        return value
+    return int(text) if re.fullmatch(r"-?[1-9]\d{0,17}", text) else text
 
 
 def _arguments(value: str, visit: Callable[[Slot], str], echo: bool) -> str:
     """Tool-call arguments are JSON in a string: walked leaf by leaf, written as JSON again."""
-    try:
-        parsed = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return visit(Slot(value, echo))
-    if not isinstance(parsed, dict | list):
+    parsed = _document(value)
+    if parsed is None:
         return visit(Slot(value, echo))
     return orjson.dumps(_walk(parsed, ("arguments",), _nested(visit), echo)).decode()
 
@@ -145,35 +169,47 @@ def _nested(visit: Callable[[Slot], str]) -> Callable[[Slot], str]:
     """Look inside JSON that an argument holds as a string."""
 
     def look(slot: Slot) -> str:
-        text = slot.text
-        if text[:1] in "{[" and len(text) > 2:
-            try:
-                parsed = orjson.loads(text)
-            except orjson.JSONDecodeError:
-                return visit(slot)
-            if isinstance(parsed, dict | list):
-                inner = _walk(parsed, ("arguments",), look, slot.echo)
-                return orjson.dumps(inner).decode()
-        return visit(slot)
+        parsed = _document(slot.text)
+        if parsed is None:
+            return visit(slot)
+        return orjson.dumps(_walk(parsed, ("arguments",), look, slot.echo)).decode()
 
     return look
 
 
+def _document(text: str) -> Any:
+    """Return the object or list that ``text`` is as JSON, None when it is another thing.
+
+    Raises:
+        TooDeep: it is nested deeper than can be walked and written again.
+    """
+    if text.lstrip(" \t\r\n")[:1] not in ("{", "["):
+        return None
+    try:
+        parsed = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    if is_too_deep(parsed):
+        raise TooDeep
+    return parsed
+
+
 def strings_of(value: Any) -> Iterator[str]:
     """Yield every string, key and number of a JSON value as text: what the guard reads."""
-    if isinstance(value, str):
-        yield value
-        if value[:1] in "{[":
-            try:
-                yield from strings_of(orjson.loads(value))
-            except orjson.JSONDecodeError:
-                return
-    elif isinstance(value, dict):
-        for key, child in value.items():
-            yield key
-            yield from strings_of(child)
-    elif isinstance(value, list):
-        for child in value:
-            yield from strings_of(child)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield str(value)
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            yield node
+            if node.lstrip(" \t\r\n")[:1] in ("{", "["):
+                with contextlib.suppress(orjson.JSONDecodeError):
+                    waiting.append(orjson.loads(node))
+        elif isinstance(node, dict):
+            yield from node
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
+        elif isinstance(node, int) and not isinstance(node, bool):
+            yield str(node)
+        elif digits := _digits(node):
+            yield digits

@@ -13,7 +13,7 @@ Messages never hold an original: they name fields, types and limits, not values.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 
 class ApiError(Exception):
@@ -45,6 +45,23 @@ class ApiError(Exception):
                 "code": self.code,
             }
         }
+
+
+# Kinds of pydantic's faults whose messages are made of the schema alone; ``value_error`` is raised
+# by our own validators.  Others (a union's tag, a parser's complaint) may quote what was sent.
+_TELLABLE: Final = frozenset(
+    "missing extra_forbidden value_error literal_error string_type string_too_short string_too_long "
+    "string_pattern_mismatch bool_type bool_parsing int_type int_parsing int_from_float int_parsing_size "
+    "float_type float_parsing finite_number greater_than greater_than_equal less_than less_than_equal "
+    "list_type dict_type model_type too_short too_long none_required".split()
+)
+
+
+def fault_text(fault: Mapping[str, Any]) -> str:
+    """Return what is wrong with a field, from one of pydantic's faults; never what was sent."""
+    if fault.get("type") not in _TELLABLE:
+        return "is not valid"
+    return str(fault.get("msg", "is not valid")).removeprefix("Value error, ")
 
 
 def bad_request(message: str, param: str | None = None, code: str | None = None) -> ApiError:
@@ -80,6 +97,15 @@ def budget_exceeded(message: str) -> ApiError:
 
 def unavailable(message: str, code: str = "service_unavailable") -> ApiError:
     return ApiError(503, message, "service_unavailable", code)
+
+
+def too_late() -> ApiError:
+    """The deadline passed before the request could be forwarded."""
+    return unavailable(
+        "The request could not be sanitised in time, so it was neither forwarded nor charged; send "
+        "less, or raise PENNAME_REQUEST_TIMEOUT.",
+        "deadline_exceeded",
+    )
 
 
 def blocked(message: str, code: str) -> ApiError:

@@ -14,10 +14,19 @@ import orjson
 from connectors.router import Model, Router
 from gateway import carriers
 from gateway.auth import Principal
-from gateway.errors import ApiError, blocked, budget_exceeded, not_found, unavailable
+from gateway.deadline import Deadline
+from gateway.errors import (
+    ApiError,
+    bad_request,
+    blocked,
+    budget_exceeded,
+    not_found,
+    too_late,
+    unavailable,
+)
 from gateway.events import EntityReport, EventBus, Retrieved, Sanitised
 from gateway.guard import GuardBlocked, check_outbound
-from gateway.request import strip_extensions
+from gateway.request import TOO_DEEP, strip_extensions
 from gateway.retrieve import Question, Retriever
 from gateway.services import Services
 from gateway.session_id import session_id_of
@@ -26,6 +35,7 @@ from gateway.views import Views
 from policies.compile import PolicyFilter, compile_rules
 from policies.model import Policy
 from privacy.embedding import Embedding
+from privacy.interrupt import Interrupted, checkpoint, interruptible
 from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness
 from privacy.restoration import Restorer
@@ -33,7 +43,7 @@ from privacy.substitution.entry import FAMILY, GIVEN
 from privacy.substitution.known import TextItem
 from privacy.substitution.planner import Kept, Plan, Planner, SessionContext
 from privacy.substitution.rules import BudgetExhausted, Ruleset, SubstitutionError
-from store.errors import StoreConflict, StoreError
+from store.errors import StoreError
 from store.sessions import Change, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -70,6 +80,16 @@ class _Texts:
     slot_count: int
     question: Question | None
     settled: SettledTexts
+
+    def items_for(self, snapshot: Snapshot) -> list[TextItem | Kept]:
+        """Return the items; what was not settled in this very session is to be planned again."""
+        same, entries = self.settled.belongs_to(snapshot), len(snapshot.entries)
+        return [
+            item.settled.item
+            if isinstance(item, Kept) and not (same and item.known <= entries)
+            else item
+            for item in self.items
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +132,7 @@ class Pipeline:
         body: dict[str, Any],
         headers: Mapping[str, str],
         request_id: str,
+        deadline: Deadline,
     ) -> Prepared:
         """Sanitise, charge and guard one request.
 
@@ -120,7 +141,10 @@ class Pipeline:
                 already held the draws, nothing was charged.
         """
         try:
-            return self._prepare(principal, body, headers, request_id)
+            with interruptible(deadline.check):
+                return self._prepare(principal, body, headers, request_id, deadline)
+        except Interrupted:
+            raise too_late() from None
         except ApiError:
             raise
         except BudgetExhausted as error:
@@ -129,6 +153,8 @@ class Pipeline:
             raise blocked(str(error), "blocked_by_policy") from None
         except GuardBlocked as error:
             raise blocked(str(error), "guard_blocked") from None
+        except (carriers.TooDeep, RecursionError):
+            raise bad_request(TOO_DEEP, code="invalid_json") from None
         except StoreError as error:
             raise unavailable(f"The store cannot serve: {error}", "store_unavailable") from None
         except Exception as error:
@@ -144,18 +170,21 @@ class Pipeline:
         body: dict[str, Any],
         headers: Mapping[str, str],
         request_id: str,
+        deadline: Deadline,
     ) -> Prepared:
+        checkpoint()
         model = self._model(body["model"])
         keyed_hash = self._services.tenants.entity_hasher(principal.tenant_id)
         session_id = session_id_of(headers, body, principal.key_id, keyed_hash)
         question = self._retriever.ask(principal.tenant_id, body)
         outbound = strip_extensions(body, model.upstream_name, self.policy, keyed_hash)
-        before = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
-        texts = self._read(outbound, question, before)
+        texts = self._read(outbound, question, self.settled.get(principal.tenant_id, session_id))
         planner = Planner(self.ruleset, self.pools, self._rng, keyed_hash)
-        after, done = self._settle(planner, texts, before, request_id)
+        checkpoint()
+        before = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
+        after, done = self._settle(planner, texts, before, request_id, deadline)
         plan = done.plan
-        texts.settled.keep(
+        self.settled.of(after).keep(
             zip(texts.keys, plan.settled, strict=True), done.outbound, len(after.entries)
         )
         self._report(principal, after, plan, done.payload, question, request_id)
@@ -189,7 +218,9 @@ class Pipeline:
             )
         return model
 
-    def _read(self, body: dict[str, Any], question: Question | None, session: Snapshot) -> _Texts:
+    def _read(
+        self, body: dict[str, Any], question: Question | None, settled: SettledTexts
+    ) -> _Texts:
         """Find the spans of every text that no earlier request of the session settled.
 
         Retrieved chunks bring theirs from ingestion.
@@ -197,8 +228,7 @@ class Pipeline:
         slots = carriers.slots_of(body)
         chunks = question.chunks if question is not None else ()
         keys = [(s.text, s.reading) for s in slots] + [(c.text, "chunk") for c in chunks]
-        settled = self.settled.of(session)
-        kept = [settled.get(key, len(session.entries)) for key in keys]
+        kept = [settled.get(key) for key in keys]
         fresh = [s for s, old in zip(slots, kept, strict=False) if old is None and s.detect]
         found = iter(self._services.detector.detect([s.text for s in fresh]))
         items: list[TextItem | Kept] = []
@@ -211,7 +241,12 @@ class Pipeline:
         return _Texts(body, tuple(keys), tuple(items), len(slots), question, settled)
 
     def _settle(
-        self, planner: Planner, texts: _Texts, before: Snapshot, request_id: str
+        self,
+        planner: Planner,
+        texts: _Texts,
+        before: Snapshot,
+        request_id: str,
+        deadline: Deadline,
     ) -> tuple[Snapshot, _Outcome]:
         """Plan against the session; when something is new, plan again inside the transaction.
 
@@ -220,12 +255,13 @@ class Pipeline:
         """
         plan = self._plan(planner, texts, before)
         if not plan.changes:
-            return before, self._checked(texts, plan)
+            return before, self._checked(texts, plan, before)
         done: list[_Outcome] = []
 
         def decide(snapshot: Snapshot) -> Change:
             fresh = self._plan(planner, texts, snapshot)
-            done.append(self._checked(texts, fresh))
+            done.append(self._checked(texts, fresh, snapshot))
+            deadline.seal()
             return Change(fresh.entries, fresh.charges, fresh.state)
 
         after = self._services.sessions.apply(
@@ -234,21 +270,22 @@ class Pipeline:
         return after, done[-1]
 
     def _plan(self, planner: Planner, texts: _Texts, snapshot: Snapshot) -> Plan:
-        if snapshot.created_at != texts.settled.created_at:
-            raise StoreConflict("The session was forgotten while this request ran; send it again.")
         context = SessionContext(
             snapshot.entries, snapshot.spent_epsilon, snapshot.spent_delta, snapshot.state
         )
-        return planner.plan(texts.items, context, self.views.of(snapshot).known)
+        return planner.plan(texts.items_for(snapshot), context, self.views.of(snapshot).known)
 
-    def _checked(self, texts: _Texts, plan: Plan) -> _Outcome:
+    def _checked(self, texts: _Texts, plan: Plan, snapshot: Snapshot) -> _Outcome:
         """Build the outbound body and pass it by the guard."""
         body = carriers.replaced(texts.body, plan.texts[: texts.slot_count])
         read = set(plan.texts)
         if texts.question is not None:
             read.add(texts.question.insert(body, plan.texts[texts.slot_count :]))
         payload = orjson.dumps(body)
-        outbound = check_outbound(payload, plan.known, read, texts.settled.passed)
+        # What an earlier session under the same id was told proves nothing.
+        same = texts.settled.belongs_to(snapshot)
+        passed = texts.settled.passed if same else lambda _: 0
+        outbound = check_outbound(payload, plan.known, read, passed)
         return _Outcome(plan, payload, outbound)
 
     def _headers(self, snapshot: Snapshot, plan: Plan) -> dict[str, str]:

@@ -6,12 +6,14 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gateway.errors import bad_request, blocked
+from gateway.errors import bad_request, blocked, fault_text
+from gateway.json import MAX_DEPTH, is_too_deep
 from policies.model import Policy
 
 _MEDIA = frozenset(("image_url", "input_audio", "file", "input_image", "input_file", "video_url"))
 _PERSONAL = ("user", "safety_identifier", "prompt_cache_key")
 _HASH_LENGTH = 32
+TOO_DEEP = f"The body is nested more than {MAX_DEPTH} levels deep."
 
 
 class ToolFunction(BaseModel):
@@ -27,11 +29,18 @@ class ToolCall(BaseModel):
     function: ToolFunction | None = None
 
 
+class Part(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    type: str = Field(min_length=1, max_length=64)
+    text: str | None = None
+
+
 class Message(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    role: str = Field(min_length=1, max_length=64)
-    content: str | list[dict[str, Any]] | None = None
+    role: str = Field(max_length=64, pattern=r"^[a-z][a-z0-9_-]*$")
+    content: str | list[Part] | None = None
     name: str | None = None
     tool_calls: list[ToolCall] | None = None
 
@@ -73,13 +82,14 @@ def parse_chat(raw: bytes) -> dict[str, Any]:
         ) from None
     if not isinstance(body, dict):
         raise bad_request("The body must be a JSON object.", code="invalid_json")
+    if is_too_deep(body):
+        raise bad_request(TOO_DEEP, code="invalid_json")
     try:
         ChatRequest.model_validate(body)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field = _field(fault["loc"])
-        message = str(fault["msg"]).removeprefix("Value error, ")
-        raise bad_request(f"{field}: {message}", field) from None
+        raise bad_request(f"{field}: {fault_text(fault)}", field) from None
     return body
 
 
@@ -88,7 +98,7 @@ def _field(location: tuple[int | str, ...]) -> str:
     for part in location:
         if isinstance(part, int):
             out += f"[{part}]"
-        elif part not in ("str", "list[dict[str,any]]"):
+        elif part != "str" and "[" not in part:  # else pydantic's name for one side of a union
             out += f".{part}" if out else part
     return out or "body"
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.base import UpstreamError
 from privacy.restoration import Restorer, StreamRestorer
 
 # The protocol's own values; everything else that is a string may hold a substitute.
@@ -13,6 +14,8 @@ _KEPT = frozenset(
 )
 _ARGUMENTS = frozenset(("arguments",))
 _JSON_ANSWER = frozenset(("arguments", "content"))
+# What walking an object of another shape than OpenAI's raises.
+_SHAPELESS = (ValueError, AttributeError, TypeError, LookupError)
 FieldPath = tuple[str | int, ...]
 
 
@@ -23,7 +26,13 @@ def restore_completion(
 
     Log probabilities spell the answer out in the upstream's tokens, which restoration changes.
     With ``json_content`` the answer itself is a JSON document and stays one.
+
+    Raises:
+        UpstreamError: ``malformed`` when the object is no completion.
     """
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
+        raise UpstreamError("malformed")
     as_json = _JSON_ANSWER if json_content else _ARGUMENTS
     restored: dict[str, Any] = {
         key: _restore(value, key, restorer, as_json) if key != "choices" else value
@@ -35,7 +44,7 @@ def restore_completion(
             key: None if key == "logprobs" else _restore(value, key, restorer, as_json)
             for key, value in choice.items()
         }
-        for choice in body.get("choices") or []
+        for choice in choices
     ]
     return restored
 
@@ -81,7 +90,7 @@ class ChunkRestorer:
         Raises:
             ValueError: the chunk has not the shape of a ``chat.completion.chunk``.
         """
-        if not isinstance(chunk.get("choices", []), list):
+        if not isinstance(chunk.get("choices"), list):
             raise ValueError("a chunk without a list of choices")
         chunk = {**chunk, "model": self._model}
         self._template = {k: v for k, v in chunk.items() if k not in ("choices", "usage")}
@@ -213,9 +222,17 @@ def _joined_lists(first: list[Any], second: list[Any]) -> list[Any]:
 async def restored_stream(
     chunks: AsyncIterator[dict[str, Any]], restorer: ChunkRestorer
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield the restored chunks of an upstream's answer."""
+    """Yield the restored chunks of an upstream's answer.
+
+    Raises:
+        UpstreamError: the upstream failed, or a chunk has not the shape that OpenAI promises.
+    """
     async for chunk in chunks:
-        for ready in restorer.feed(chunk):
+        try:
+            restored = restorer.feed(chunk)
+        except _SHAPELESS:
+            raise UpstreamError("malformed") from None
+        for ready in restored:
             yield ready
     for ready in restorer.finish():
         yield ready

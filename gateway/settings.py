@@ -41,6 +41,12 @@ class Settings(BaseSettings):
     upstream_connect_timeout: float = Field(
         10.0, gt=0, description="Seconds to connect to the provider."
     )
+    request_timeout: float = Field(
+        600.0,
+        gt=0,
+        description="Seconds that a request may take in all, preparation and answer; then a 503 (not "
+        "forwarded, not charged) or a 504.",
+    )
     worker_threads: int = Field(
         4, ge=1, description="Threads for detection, substitution and storage."
     )

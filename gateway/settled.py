@@ -32,14 +32,16 @@ class SettledTexts:
         self._passed: OrderedDict[bytes, int] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: TextKey, entries: int) -> Kept | None:
-        """Return what was settled for a text, unless with more than ``entries`` entries."""
+    def get(self, key: TextKey) -> Kept | None:
+        """Return what was settled for a text."""
         with self._lock:
-            kept = self._texts.get(key)
-            if kept is None or kept.known > entries:
-                return None
-            self._texts.move_to_end(key)
-            return kept
+            if key in self._texts:
+                self._texts.move_to_end(key)
+            return self._texts.get(key)
+
+    def belongs_to(self, snapshot: Snapshot) -> bool:
+        """Tell whether this is about the session of a snapshot, not a forgotten one of that id."""
+        return self.created_at == snapshot.created_at
 
     def passed(self, text: str) -> int:
         """Return of how many entries a string of the outbound body is known to be clear."""
@@ -73,12 +75,17 @@ class SettledSessions:
         self._kept: OrderedDict[tuple[str, str], SettledTexts] = OrderedDict()
         self._lock = threading.Lock()
 
+    def get(self, tenant_id: str, session_id: str) -> SettledTexts:
+        """Return the texts of a session, empty ones when nothing is remembered."""
+        with self._lock:
+            return self._kept.get((tenant_id, session_id)) or SettledTexts(0.0)
+
     def of(self, snapshot: Snapshot) -> SettledTexts:
-        """Return the texts of a session; a forgotten one under the same id does not count."""
+        """Return the texts of a session to add to; those of a forgotten session are dropped."""
         key = (snapshot.tenant_id, snapshot.session_id)
         with self._lock:
             found = self._kept.get(key)
-            if found is None or found.created_at != snapshot.created_at:
+            if found is None or not found.belongs_to(snapshot):
                 found = self._kept[key] = SettledTexts(snapshot.created_at)
             self._kept.move_to_end(key)
             while len(self._kept) > _SESSIONS or self._size() > _CHARACTERS:

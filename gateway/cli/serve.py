@@ -13,14 +13,20 @@ from gateway.ingest.pipeline import resume_ingestion
 from gateway.settings import Settings
 
 
+def quiet_libraries() -> None:
+    """Keep libraries that log URLs, rows and bodies at INFO and DEBUG out of the log."""
+    for (
+        name
+    ) in "httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf".split():
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
 def run(config_file: Path | None, settings: Settings) -> None:
     """Serve until interrupted."""
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
-    # Client libraries log URLs and bodies at INFO and DEBUG; neither belongs in our log.
-    for name in ("httpx", "httpcore", "openai", "LiteLLM", "uvicorn.access"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    quiet_libraries()
     config = load_config(config_file) if config_file else default_config()
     services = build_services(settings, config.database_url)
     pipeline = build_pipeline(services, config)

@@ -11,10 +11,17 @@ from privacy.detection.casing import DISCOUNT, recased
 from privacy.detection.protected import Protected, is_plausible
 from privacy.detection.resolve import DEFAULT_THRESHOLD, resolve
 from privacy.detection.windows import find_windowed
+from privacy.interrupt import checkpoint
 from privacy.types import ENTITY_TYPES, NAMED_TYPES, Span
 
 DEFAULT_THRESHOLDS: Final[Mapping[str, float]] = MappingProxyType(
     dict.fromkeys(ENTITY_TYPES, DEFAULT_THRESHOLD)
+)
+
+
+# A control character separates like a blank, and no recognizer has to know them; same length.
+_CONTROLS: Final = dict.fromkeys(
+    {*range(0x20), *range(0x7F, 0xA0)} - set(map(ord, "\t\n\r\x85")), " "
 )
 
 
@@ -103,10 +110,12 @@ class Detector:
         return [s for s in resolved if s.type not in NAMED_TYPES or is_plausible(text, s)]
 
     def _candidates(self, texts: Sequence[str]) -> list[list[Span]]:
+        texts = [text.translate(_CONTROLS) for text in texts]
         found: list[list[Span]] = [[] for _ in texts]
         for recognizer in self._recognizers:
             whole = bool(getattr(recognizer, "whole_text", False))
             for spans, text in zip(found, texts, strict=True):
+                checkpoint()
                 try:
                     new = recognizer.find(text) if whole else find_windowed(recognizer.find, text)
                 except Exception as error:

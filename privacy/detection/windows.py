@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from privacy.interrupt import checkpoint
 from privacy.types import Span
 
 CORE: Final = 16_384
@@ -59,6 +60,7 @@ def find_windowed(
         return find(text)
     spans: list[Span] = []
     for window in windows(text, core, margin):
+        checkpoint()
         for span in find(text[window.start : window.end]):
             start = span.start + window.start
             if window.core_start <= start < window.core_end:

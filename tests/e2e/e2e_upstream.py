@@ -2,34 +2,105 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
 class Recording:
-    """Every request that reached the upstream, as bytes: head and body."""
+    """Every request that reached the upstream, as bytes: head and body.
+
+    Attributes:
+        script: Answers instead of the quotation: it gets the handler, to write to, and the body.
+    """
 
     def __init__(self) -> None:
         self.requests: list[bytes] = []
         self.bodies: list[dict[str, Any]] = []
         self.fail_with = 0
+        self.script: Script | None = None
         self.url = ""
+
+
+Script = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
+
+
+def send(handler: BaseHTTPRequestHandler, status: int, data: bytes, kind: str) -> None:
+    """Send a whole response."""
+    handler.send_response(status)
+    handler.send_header("content-type", kind)
+    handler.send_header("content-length", str(len(data)))
+    handler.end_headers()
+    handler.wfile.write(data)
+
+
+def open_stream(handler: BaseHTTPRequestHandler, *frames: bytes) -> None:
+    """Begin an event stream that ends with the connection."""
+    handler.close_connection = True
+    handler.send_response(200)
+    handler.send_header("content-type", "text/event-stream")
+    handler.end_headers()
+    for frame in frames:
+        handler.wfile.write(frame)
+    handler.wfile.flush()
+
+
+def frame(value: Any) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"
+
+
+def delta_frame(delta: dict[str, Any], finish: str | None = None) -> bytes:
+    """A frame with one choice."""
+    return frame({**_BASE, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+
+def send_message(
+    handler: BaseHTTPRequestHandler, body: dict[str, Any], message: dict[str, Any], cut: int = 3
+) -> None:
+    """Answer with ``message``: whole, or in deltas with ``cut`` characters of each text."""
+    finish = "tool_calls" if message.get("tool_calls") else "stop"
+    if not body.get("stream"):
+        send(handler, 200, json.dumps(_completion(message, finish)).encode(), "application/json")
+        return
+    frames = [delta_frame({"role": "assistant", "content": None})]
+    content = message.get("content") or ""
+    frames += [delta_frame({"content": content[i : i + cut]}) for i in range(0, len(content), cut)]
+    for index, call in enumerate(message.get("tool_calls") or ()):
+        head = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
+        frames.append(delta_frame({"tool_calls": [head]}))
+        text = call["function"]["arguments"]
+        frames += [
+            delta_frame({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+            for piece in (text[i : i + cut] for i in range(0, len(text), cut))
+        ]
+    frames += [delta_frame({}, finish), b"data: [DONE]\n\n"]
+    send(handler, 200, b"".join(frames), "text/event-stream")
+
+
+_BASE = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+
+
+def _completion(message: dict[str, Any], finish: str) -> dict[str, Any]:
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": None, "refusal": None, **message},
+        "finish_reason": finish,
+        "logprobs": None,
+    }
+    return {
+        "id": "c-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
 
 
 def _answer(body: dict[str, Any]) -> str:
     content = body["messages"][-1]["content"]
     return f"You wrote: {content} Thank you."
-
-
-def _chunks(text: str) -> Iterator[dict[str, Any]]:
-    base = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    yield {**base, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}
-    for start in range(0, len(text), 3):
-        delta = {"content": text[start : start + 3]}
-        yield {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-    yield {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 @contextmanager
@@ -47,37 +118,21 @@ def recording_upstream() -> Iterator[Recording]:
             seen.requests.append(f"{self.path}\n{self.headers}\n".encode() + raw)
             body = json.loads(raw)
             seen.bodies.append(body)
-            if seen.fail_with:
-                self._send(seen.fail_with, b'{"error": {"message": "no"}}', "application/json")
-                return
-            text = _answer(body)
-            if body.get("stream"):
-                frames = b"".join(
-                    b"data: " + json.dumps(c).encode() + b"\n\n" for c in _chunks(text)
-                )
-                self._send(200, frames + b"data: [DONE]\n\n", "text/event-stream")
-                return
-            message = {"role": "assistant", "content": text, "refusal": None}
-            choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
-            whole = {
-                "id": "c-1",
-                "object": "chat.completion",
-                "created": 1,
-                "model": "m",
-                "choices": [choice],
-                "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-            }
-            self._send(200, json.dumps(whole).encode(), "application/json")
+            if seen.script is not None:
+                seen.script(self, body)
+            elif seen.fail_with:
+                send(self, seen.fail_with, b'{"error": {"message": "no"}}', "application/json")
+            else:
+                send_message(self, body, {"content": _answer(body)})
 
-        def _send(self, status: int, data: bytes, kind: str) -> None:
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 128
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A gateway that hangs up is what some tests are about."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     seen.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

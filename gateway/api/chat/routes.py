@@ -8,10 +8,11 @@ from fastapi.responses import StreamingResponse
 from gateway.api.chat.service import Stream, complete
 from gateway.auth import Principal, principal
 from gateway.body import read_body
+from gateway.deadline import Deadline
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.request import parse_chat
-from gateway.work import in_worker
+from gateway.work import in_worker_until
 
 router = APIRouter(prefix="/v1")
 
@@ -25,12 +26,21 @@ async def chat_completions(
     pipeline: Pipeline = request.app.state.pipeline
     body = parse_chat(await read_body(request, services.settings.max_body_bytes))
     request_id = request.state.request_id
-    prepared = await in_worker(
-        services.workers, pipeline.prepare, who, body, request.headers, request_id
+    deadline = Deadline(services.settings.request_timeout)
+    prepared = await in_worker_until(
+        deadline,
+        services.workers,
+        pipeline.prepare,
+        who,
+        body,
+        request.headers,
+        request_id,
+        deadline,
     )
     if not prepared.stream:
-        return JsonResponse(await complete(pipeline, prepared), headers=dict(prepared.headers))
-    stream = Stream(pipeline, prepared)
+        answer = await complete(pipeline, prepared, deadline)
+        return JsonResponse(answer, headers=dict(prepared.headers))
+    stream = Stream(pipeline, prepared, deadline)
     await stream.start()
     return StreamingResponse(
         stream.events(),

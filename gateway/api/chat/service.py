@@ -1,5 +1,6 @@
 """The work of a chat completion: prepare, forward, restore."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator
@@ -8,6 +9,7 @@ from typing import Any
 import orjson
 
 from connectors.base import UpstreamError
+from gateway.deadline import Deadline
 from gateway.errors import ApiError, upstream_failed
 from gateway.events import Answered
 from gateway.pipeline import Pipeline, Prepared
@@ -36,17 +38,18 @@ def api_error(error: UpstreamError) -> ApiError:
     return upstream_failed(status, message + detail, f"upstream_{error.kind}", headers)
 
 
-async def complete(pipeline: Pipeline, prepared: Prepared) -> dict[str, Any]:
+async def complete(pipeline: Pipeline, prepared: Prepared, deadline: Deadline) -> dict[str, Any]:
     """Return the restored ``chat.completion``.  Raises ApiError when the upstream fails."""
     try:
-        answer = await prepared.model.upstream.complete(prepared.payload)
+        async with asyncio.timeout(deadline.remaining()):
+            answer = await prepared.model.upstream.complete(prepared.payload)
         restored = restore_completion(
             answer, prepared.restorer, prepared.model.name, prepared.json_content
         )
     except UpstreamError as error:
         raise api_error(error) from None
-    except (AttributeError, TypeError):
-        raise api_error(UpstreamError("malformed")) from None
+    except TimeoutError:
+        raise api_error(UpstreamError("timeout")) from None
     pipeline.events.emit(
         Answered(prepared.request_id, prepared.session_id, _contents(answer), _contents(restored))
     )
@@ -54,15 +57,16 @@ async def complete(pipeline: Pipeline, prepared: Prepared) -> dict[str, Any]:
 
 
 def _contents(completion: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(
-        (choice.get("message") or {}).get("content") or "" for choice in completion["choices"]
-    )
+    messages = [choice.get("message") for choice in completion["choices"]]
+    contents = [m.get("content") if isinstance(m, dict) else None for m in messages]
+    return tuple(c if isinstance(c, str) else "" for c in contents)
 
 
 class Stream:
     """One streamed answer, as server-sent events."""
 
-    def __init__(self, pipeline: Pipeline, prepared: Prepared) -> None:
+    def __init__(self, pipeline: Pipeline, prepared: Prepared, deadline: Deadline) -> None:
+        self._deadline = deadline
         self._pipeline = pipeline
         self._prepared = prepared
         self._restorer = ChunkRestorer(
@@ -80,25 +84,28 @@ class Stream:
             ApiError: the upstream failed before its first chunk.
         """
         try:
-            self._first = await anext(self._chunks, None)
+            self._first = await self._next()
         except UpstreamError as error:
             raise api_error(error) from None
-        except (ValueError, AttributeError, TypeError):
-            raise api_error(UpstreamError("malformed")) from None
+
+    async def _next(self) -> dict[str, Any] | None:
+        try:
+            async with asyncio.timeout(self._deadline.remaining()):
+                return await anext(self._chunks, None)
+        except TimeoutError:
+            raise UpstreamError("timeout") from None
 
     async def events(self) -> AsyncGenerator[bytes, None]:
         """Yield the frames; a failure in mid-stream becomes an error frame."""
         async with contextlib.aclosing(self._chunks):
             try:
-                if self._first is not None:
-                    yield _frame(self._first)
-                async for chunk in self._chunks:
+                chunk = self._first
+                while chunk is not None:
                     yield _frame(chunk)
+                    chunk = await self._next()
                 yield b"data: [DONE]\n\n"
             except UpstreamError as error:
                 yield _frame(api_error(error).body())
-            except (ValueError, AttributeError, TypeError):
-                yield _frame(api_error(UpstreamError("malformed")).body())
         transcript = self._restorer.transcript
         indices = sorted(transcript.received)
         self._pipeline.events.emit(

@@ -7,7 +7,7 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from gateway.body import read_body
-from gateway.errors import ApiError, bad_request
+from gateway.errors import ApiError, bad_request, fault_text
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -40,7 +40,4 @@ def _explained(errors: list[Any], model: type[BaseModel]) -> ApiError:
     name = str(first["loc"][0]) if first["loc"] else None
     if name is not None and name not in model.model_fields:
         return bad_request("The body has a field that is not known here.", code="unknown_parameter")
-    # This one kind of message quotes the value.
-    unknown_tag = first["type"] == "union_tag_invalid"
-    message = "the type is not one of those known here" if unknown_tag else str(first["msg"])
-    return bad_request(f"{name or 'body'}: {message}", name)
+    return bad_request(f"{name or 'body'}: {fault_text(first)}", name)

@@ -19,6 +19,7 @@ from privacy.detection.ner.words import (
     shape,
     split_words,
 )
+from privacy.interrupt import checkpoint
 from privacy.types import Span
 
 RECOGNIZER: Final = "ner"
@@ -146,6 +147,7 @@ class NerTagger:
         """
         scores = np.zeros((len(item.words), len(self._decoder.labels)), dtype=np.float64)
         for window in item.windows:
+            checkpoint()
             logits = self._run(item, window)
             kept = logits[window.keep_start - window.start : window.keep_end - window.start]
             scores[window.keep_start : window.keep_end] = log_softmax(kept)
