@@ -1,5 +1,6 @@
 """The ASGI application: routes, one error shape, request ids, nothing personal in the log."""
 
+import asyncio
 import logging
 import secrets
 import time
@@ -18,6 +19,7 @@ from gateway.api.models.routes import router as models
 from gateway.api.privacy.routes import router as privacy_routes
 from gateway.api.vector_stores.routes import router as vector_stores
 from gateway.errors import ApiError, fault_text
+from gateway.housekeeping import keep_house
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.services import Services
@@ -31,7 +33,10 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with asyncio.TaskGroup() as group:
+            house = group.create_task(keep_house(services))
+            yield
+            house.cancel()
         await pipeline.router.close()
 
     app = FastAPI(

@@ -74,7 +74,11 @@ def open_database(settings: Settings, url: str = "") -> Database:
         StoreError: the database or the master key can not be used; the message says why.
     """
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    keyring = Keyring.load(settings.master_key, settings.data_dir.absolute() / "master.key")
+    keyring = Keyring.load(
+        settings.master_key,
+        settings.data_dir.absolute() / "master.key",
+        previous=settings.previous_master_keys.replace(",", " ").split(),
+    )
     db = Database(url or settings.resolved_database_url, keyring)
     db.upgrade()
     return db
@@ -95,6 +99,9 @@ def build_services(settings: Settings, database_url: str = "") -> Services:
         detector=build_detector(settings),
         encoder=MiniLmEncoder(),
         workers=ThreadPoolExecutor(settings.worker_threads, thread_name_prefix="penname-worker"),
+        ingestion=ThreadPoolExecutor(
+            settings.ingestion_threads, thread_name_prefix="penname-ingest"
+        ),
     )
 
 

@@ -1,14 +1,18 @@
 """Retrieval inside the trust boundary: the question is searched over originals, locally."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.api.vector_stores.schema import is_expired
 from gateway.errors import bad_request, not_found
 from gateway.services import Services
 from policies.model import Retrieval
 from privacy.types import Span
 from store.errors import NotFound
+
+_TOUCH_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class Retriever:
             return None
         vector = self._services.encoder.encode([text])[0]
         try:
+            for store in stores:
+                self._check_live(tenant_id, store)
             found = self._services.vectors.search(tenant_id, stores, vector, self._settings.top_k)
             chunks = self._services.documents.chunks(tenant_id, [id for id, _ in found])
         except NotFound:
@@ -87,6 +93,16 @@ class Retriever:
             ) from None
         kept = self._kept(found, {chunk.id: chunk for chunk in chunks})
         return Question(index, kept, self._settings.template) if kept else None
+
+    def _check_live(self, tenant_id: str, vector_store_id: str) -> None:
+        """Refuse a store that has expired; its last use counts, so note it about once a minute."""
+        row = self._services.documents.get(tenant_id, vector_store_id)
+        if is_expired(row):
+            raise bad_request(
+                "A vector store of this request has expired.", "penname.vector_store_ids", "expired"
+            )
+        if time.time() - row.last_active_at > _TOUCH_SECONDS:
+            self._services.documents.touch(tenant_id, vector_store_id)
 
     def _kept(
         self, found: Sequence[tuple[int, float]], by_id: dict[int, Any]

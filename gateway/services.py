@@ -30,3 +30,14 @@ class Services:
     detector: Detector
     encoder: Encoder
     workers: ThreadPoolExecutor
+    ingestion: ThreadPoolExecutor
+
+    def close(self) -> None:
+        """End the threads, after what they are at; then close what they work on.
+
+        What waits to be ingested is resumed at the next start.
+        """
+        for pool in (self.workers, self.ingestion):
+            pool.shutdown(wait=True, cancel_futures=True)
+        self.vectors.close()
+        self.db.close()

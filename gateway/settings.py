@@ -24,6 +24,11 @@ class Settings(BaseSettings):
         description="Base64 of 32 bytes that wraps every data key; empty means a 0600 key file in "
         "the data folder.",
     )
+    previous_master_keys: str = Field(
+        "",
+        description="Master keys that are being rotated out, separated by commas; see 'penname keys "
+        "rotate'.",
+    )
     policy: str = Field(
         "balanced", description="Default policy: a name of policies/defaults or the path of a file."
     )
@@ -50,12 +55,18 @@ class Settings(BaseSettings):
     worker_threads: int = Field(
         4, ge=1, description="Threads for detection, substitution and storage."
     )
+    ingestion_threads: int = Field(
+        1, ge=1, description="Threads that read, cut and encode documents beside the requests."
+    )
     ner_threads: int = Field(1, ge=1, description="Threads inside one run of the NER model.")
     cache_entries: int = Field(
         4096, ge=1, description="Texts whose detection results are kept, by content hash."
     )
     session_ttl_hours: float = Field(
         24.0 * 30, gt=0, description="Hours after the last use when a session is forgotten."
+    )
+    housekeeping_minutes: float = Field(
+        10.0, gt=0, description="Minutes between two looks for sessions to be forgotten."
     )
     local_model_threads: int = Field(1, ge=1, description="Threads of the local chat model.")
     log_level: str = Field("INFO", description="Level of the log: DEBUG, INFO, WARNING or ERROR.")

@@ -25,7 +25,7 @@ from gateway.services import Services
 from gateway.settings import Settings
 from policies.loader import load_policy
 
-SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 _SUFFIXES = frozenset((".txt", ".md", ".html", ".pdf", ".eml"))
 QUESTIONS = (
     "Who is the treating doctor of Henrik Aldous?",
@@ -78,9 +78,7 @@ def run(json_file: Path | None, data_dir: Path, policy: str) -> None:
     finally:
         server.should_exit = True
         services.keys.revoke(record.id)
-        services.workers.shutdown(wait=True)
-        services.vectors.close()
-        services.db.close()
+        services.close()
 
 
 def _documents(services: Services) -> str:

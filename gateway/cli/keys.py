@@ -60,6 +60,19 @@ def show(settings: Settings, as_json: bool) -> None:
     Console().print(table)
 
 
+def rotate(settings: Settings) -> None:
+    db = open_database(settings)
+    try:
+        changed = TenantStore(db).rotate_master_key()
+        current = db.keyring.current_id
+    finally:
+        db.close()
+    Console().print(
+        f"wrapped the keys of {changed} tenants under {current}; the earlier master keys can go",
+        highlight=False,
+    )
+
+
 def revoke(settings: Settings, key_id: str) -> None:
     db = open_database(settings)
     try:

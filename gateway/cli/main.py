@@ -132,6 +132,14 @@ def keys_revoke(key_id: str, data_dir: DataDir = None) -> None:
     revoke(_settings(data_dir=data_dir), key_id)
 
 
+@keys_app.command("rotate")
+def keys_rotate(data_dir: DataDir = None) -> None:
+    """Wrap every tenant's key under the current master key, while servers run."""
+    from gateway.cli.keys import rotate
+
+    rotate(_settings(data_dir=data_dir))
+
+
 @policy_app.command("check")
 def policy_check(file: Annotated[str, typer.Argument(help="A file or a shipped name.")]) -> None:
     """Validate a policy; faults come with file, line and mend."""

@@ -12,12 +12,14 @@ from gateway.config import default_config, load_config
 from gateway.ingest.pipeline import resume_ingestion
 from gateway.settings import Settings
 
+_CHATTY = (
+    "alembic httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf"
+).split()
+
 
 def quiet_libraries() -> None:
     """Keep libraries that log URLs, rows and bodies at INFO and DEBUG out of the log."""
-    for (
-        name
-    ) in "httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf".split():
+    for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
@@ -51,6 +53,4 @@ def run(config_file: Path | None, settings: Settings) -> None:
             timeout_graceful_shutdown=10,
         )
     finally:
-        services.workers.shutdown(wait=False, cancel_futures=True)
-        services.vectors.close()
-        services.db.close()
+        services.close()

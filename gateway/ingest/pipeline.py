@@ -1,4 +1,4 @@
-"""Ingestion of one attached file, in a worker thread; it never lets an error escape unrecorded."""
+"""Ingestion of one attached file, in a thread of its own pool; it never lets an error escape unrecorded."""
 
 import logging
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ _SERVER_ERROR: Final = "The server could not process the file. Attach it again."
 def submit_ingestion(
     tenant_id: str, file_id: str, vector_store_id: str, services: Services
 ) -> None:
-    """Ingest an attached file in the pool of worker threads; returns at once."""
+    """Ingest an attached file in the pool for ingestion; returns at once."""
     try:
-        services.workers.submit(ingest_file, tenant_id, file_id, vector_store_id, services)
+        services.ingestion.submit(ingest_file, tenant_id, file_id, vector_store_id, services)
     except RuntimeError:  # the pool is shutting down; the next start resumes what is in progress
         _log.info("ingestion of %s waits for the next start", file_id)
 

@@ -131,8 +131,7 @@ def running_gateway(
         server.should_exit = True
         thread.join(15)
         sock.close()
-    services.workers.shutdown(wait=True)
-    services.db.close()
+    services.close()
 
 
 class LogKeeper(logging.Handler):

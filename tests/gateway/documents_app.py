@@ -33,7 +33,7 @@ from store.sessions import SessionStore
 from store.tenants import TenantStore
 from store.vectors import VectorIndex
 
-SAMPLES = Path(__file__).parents[2] / "samples"
+SAMPLES = Path(__file__).parents[2] / "gateway" / "samples"
 _MASTER = bytes(range(32))
 _models: dict[str, Any] = {}
 
@@ -69,13 +69,12 @@ def open_services(folder: Path, **settings: Any) -> Iterator[Services]:
         detector=detector(),
         encoder=encoder(),
         workers=ThreadPoolExecutor(2),
+        ingestion=ThreadPoolExecutor(2),
     )
     try:
         yield services
     finally:
-        services.workers.shutdown(wait=True, cancel_futures=True)
-        services.vectors.close()
-        db.close()
+        services.close()
 
 
 @dataclass

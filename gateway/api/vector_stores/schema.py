@@ -137,9 +137,8 @@ class Search(_Request):
 def vector_store_object(row: VectorStoreRow) -> dict[str, Any]:
     """Return a vector store as OpenAI shows it."""
     counts = {**row.file_counts, "total": sum(row.file_counts.values())}
-    expires_at = expiry(row)
     status = "in_progress" if counts["in_progress"] else "completed"
-    if expires_at is not None and expires_at <= time.time():
+    if is_expired(row):
         status = "expired"
     return {
         "id": row.id,
@@ -151,7 +150,7 @@ def vector_store_object(row: VectorStoreRow) -> dict[str, Any]:
         "file_counts": counts,
         "status": status,
         "expires_after": row.settings.get("expires_after"),
-        "expires_at": expires_at,
+        "expires_at": expiry(row),
         "last_active_at": int(row.last_active_at),
         "metadata": dict(row.metadata),
     }
@@ -161,6 +160,12 @@ def expiry(row: VectorStoreRow) -> int | None:
     """Return when a vector store expires, in seconds since the epoch, or None."""
     rule = row.settings.get("expires_after")
     return None if not rule else int(row.last_active_at) + rule["days"] * _DAY
+
+
+def is_expired(row: VectorStoreRow) -> bool:
+    """Tell whether a vector store may no longer be searched."""
+    expires_at = expiry(row)
+    return expires_at is not None and expires_at <= time.time()
 
 
 def attached_object(row: VectorStoreFile) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The work behind the vector store routes.  Everything blocks; call it in a worker thread."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ from gateway.api.vector_stores.schema import (
     ModifyFile,
     ModifyVectorStore,
     attached_object,
-    expiry,
+    is_expired,
     vector_store_object,
 )
 from gateway.errors import ApiError, bad_request
@@ -71,8 +70,7 @@ class VectorStoreService:
     def live(self, store_id: str) -> VectorStoreRow:
         """Return a vector store that has not expired.  Raises ApiError 404 or 400."""
         row = self.row(store_id)
-        expires_at = expiry(row)
-        if expires_at is not None and expires_at <= time.time():
+        if is_expired(row):
             raise bad_request("This vector store has expired.", "vector_store_id", "expired")
         return row
 

@@ -100,7 +100,7 @@ def test_a_restart_finishes_what_was_in_progress(tmp_path: Path) -> None:
         where = [attach(services, "a.txt", TEXT), attach(services, "b.pdf", b"%PDF-broken")]
     with open_services(tmp_path) as services:
         assert resume_ingestion(services) == 2
-        services.workers.shutdown(wait=True)
+        services.ingestion.shutdown(wait=True)
         states = [services.documents.file("acme", store, file).status for store, file in where]
         assert states == ["completed", "failed"]
         assert resume_ingestion(services) == 0

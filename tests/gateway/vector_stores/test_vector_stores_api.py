@@ -233,7 +233,7 @@ def test_a_failed_file_says_why(gateway: Gateway) -> None:
 
 
 def test_what_is_in_progress_says_when_to_ask_again(gateway: Gateway) -> None:
-    gateway.services.workers.shutdown()  # ingestion cannot start, as in a server that stops
+    gateway.services.ingestion.shutdown()  # ingestion cannot start, as in a server that stops
     store = gateway.acme.vector_stores.create()
     made = upload(gateway.acme, "a.txt", "text")
     raw = gateway.acme.vector_stores.files.with_raw_response.create(store.id, file_id=made)
@@ -259,7 +259,7 @@ def test_batches(gateway: Gateway) -> None:
 
 
 def test_a_cancelled_batch(gateway: Gateway) -> None:
-    gateway.services.workers.shutdown()
+    gateway.services.ingestion.shutdown()
     store = gateway.acme.vector_stores.create()
     api = gateway.acme.vector_stores.file_batches
     batch = api.create(store.id, files=[{"file_id": upload(gateway.acme, "a.txt", "a")}])
