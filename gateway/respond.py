@@ -13,6 +13,8 @@ _KEPT = frozenset(
     "id object model role type finish_reason system_fingerprint service_tier index created".split()
 )
 _ARGUMENTS = "arguments"
+_CALLS = ("function", "function_call")
+_BLANKS = " \t\r\n"
 # What walking an object of another shape than OpenAI's raises.
 _SHAPELESS = (ValueError, AttributeError, TypeError, LookupError)
 FieldPath = tuple[str | int, ...]
@@ -50,12 +52,22 @@ def _restore(value: Any, key: str, restorer: Restorer) -> Any:
             return value
         if key == _ARGUMENTS:
             return restorer.restore_json_text(value)
+        if _may_be_json(value):
+            return restorer.restore_json_text(value, certain=False)
         return restorer.restore(value)
     if isinstance(value, dict):
-        return {k: _restore(v, k, restorer) for k, v in value.items()}
+        named = key in _CALLS
+        return {
+            k: v if named and k == "name" else _restore(v, k, restorer) for k, v in value.items()
+        }
     if isinstance(value, list):
         return [_restore(item, key, restorer) for item in value]
     return value
+
+
+def _may_be_json(text: str) -> bool:
+    """Whether a text begins like an object or a list: originals are escaped in its strings."""
+    return text.lstrip(_BLANKS)[:1] in ("{", "[")
 
 
 @dataclass
@@ -123,9 +135,9 @@ class ChunkRestorer:
     def _field(self, value: Any, path: FieldPath, index: int) -> Any:
         key = path[-1] if isinstance(path[-1], str) else path[-2]
         if isinstance(value, str):
-            if key in _KEPT or (key == "name" and "function" in path):
+            if key in _KEPT or (key == "name" and any(c in path for c in _CALLS)):
                 return value
-            return self._stream(path, index).feed(value)
+            return self._feed(path, index, value)
         if isinstance(value, dict):
             return {k: self._field(v, (*path, k), index) for k, v in value.items()}
         if isinstance(value, list):
@@ -135,11 +147,15 @@ class ChunkRestorer:
             ]
         return value
 
-    def _stream(self, path: FieldPath, index: int) -> StreamRestorer:
+    def _feed(self, path: FieldPath, index: int, text: str) -> str:
         streams = self._open[index]
         if path not in streams:
-            streams[path] = self._restorer.stream(json_escaped=path[-1] == _ARGUMENTS)
-        return streams[path]
+            # What a text is, is seen at its first character that is no blank.
+            if path[-1] != _ARGUMENTS and not text.strip(_BLANKS):
+                return text
+            certain = path[-1] == _ARGUMENTS
+            streams[path] = self._restorer.stream(certain or _may_be_json(text), certain=certain)
+        return streams[path].feed(text)
 
     def _tail(self, index: int) -> dict[str, Any] | None:
         """Close the streams of a choice; return a choice with what they held back, if anything."""

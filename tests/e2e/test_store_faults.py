@@ -44,7 +44,9 @@ def _pragmas(gateway: Gateway, during: str, afterwards: str) -> Iterator[None]:
 
 @contextmanager
 def full_disk(gateway: Gateway) -> Iterator[None]:
-    with _pragmas(gateway, "PRAGMA max_page_count = 1", f"PRAGMA max_page_count = {SQLITE_LARGEST}"):
+    with _pragmas(
+        gateway, "PRAGMA max_page_count = 1", f"PRAGMA max_page_count = {SQLITE_LARGEST}"
+    ):
         yield
 
 

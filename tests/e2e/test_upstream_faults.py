@@ -142,7 +142,10 @@ MIDWAY = {
         _sent(HELLO, frame({"choices": [{"index": "Ilse", "delta": {}}]})),
         "upstream_malformed",
     ),
-    "delta: text": (_sent(HELLO, frame({"choices": [{"index": 0, "delta": "Ilse"}]})), "upstream_malformed"),
+    "delta: text": (
+        _sent(HELLO, frame({"choices": [{"index": 0, "delta": "Ilse"}]})),
+        "upstream_malformed",
+    ),
     "tool index: list": (
         _sent(HELLO, delta_frame({"tool_calls": [{"index": [1], "function": {"arguments": "x"}}]})),
         "upstream_malformed",
