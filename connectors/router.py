@@ -25,7 +25,7 @@ class LiteLlmParams(BaseModel):
 
     model: str = Field(min_length=1)
     api_base: str | None = None
-    api_key: str | None = None
+    api_key: str | None = Field(None, repr=False)
 
 
 class ModelEntry(BaseModel):

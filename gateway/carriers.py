@@ -8,7 +8,7 @@ scanned, not forwarded unseen.
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -54,7 +54,7 @@ class Slot:
         detect: Whether detectors look at it; known entities are swept everywhere.
     """
 
-    text: str
+    text: str = field(repr=False)
     echo: bool = True
     detect: bool = True
 

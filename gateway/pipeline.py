@@ -6,7 +6,7 @@ charged, or raises; there is no third way out.
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -59,7 +59,7 @@ class Prepared:
     request_id: str
     session_id: str
     model: Model
-    payload: bytes
+    payload: bytes = field(repr=False)
     restorer: Restorer
     headers: Mapping[str, str]
     stream: bool
@@ -69,10 +69,10 @@ class Prepared:
 class _Texts:
     """The texts of a request: the slots of its body, then the retrieved chunks."""
 
-    body: dict[str, Any]
-    items: tuple[TextItem, ...]
+    body: dict[str, Any] = field(repr=False)
+    items: tuple[TextItem, ...] = field(repr=False)
     slot_count: int
-    question: Question | None
+    question: Question | None = field(repr=False)
 
 
 class Pipeline:

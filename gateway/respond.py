@@ -74,8 +74,8 @@ def _may_be_json(text: str) -> bool:
 class Transcript:
     """What came in and what went out, per choice: the content only."""
 
-    received: dict[int, str] = field(default_factory=lambda: defaultdict(str))
-    restored: dict[int, str] = field(default_factory=lambda: defaultdict(str))
+    received: dict[int, str] = field(repr=False, default_factory=lambda: defaultdict(str))
+    restored: dict[int, str] = field(repr=False, default_factory=lambda: defaultdict(str))
 
 
 class ChunkRestorer:

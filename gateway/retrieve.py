@@ -1,7 +1,7 @@
 """Retrieval inside the trust boundary: the question is searched over originals, locally."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.errors import bad_request, not_found
@@ -16,8 +16,8 @@ class ContextChunk:
     """A retrieved chunk, with the entity spans found at ingestion."""
 
     file_id: str
-    filename: str
-    text: str
+    filename: str = field(repr=False)
+    text: str = field(repr=False)
     spans: tuple[Span, ...]
     score: float
 
@@ -27,7 +27,7 @@ class Question:
     """The last user message of a request and the context found for it."""
 
     message: int
-    chunks: tuple[ContextChunk, ...]
+    chunks: tuple[ContextChunk, ...] = field(repr=False)
     template: str
 
     def insert(self, body: dict[str, Any], texts: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """The planner: spans in, pieces and charged draws out; pure, so it can run inside a transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privacy.accounting import Charge
 from privacy.detection.matcher import KnownMatcher
@@ -29,7 +29,7 @@ class TextItem:
             what the model wrote); documents of the store never do.
     """
 
-    text: str
+    text: str = field(repr=False)
     spans: tuple[Span, ...] = ()
     echo: bool = True
 
@@ -38,7 +38,7 @@ class TextItem:
 class SessionContext:
     """What a plan knows of its session: the map, what is spent, and small state."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
     spent_epsilon: float = 0.0
     spent_delta: float = 0.0
     state: Mapping[str, object] | None = None
@@ -48,8 +48,8 @@ class SessionContext:
 class Mention:
     """One replaced span of the request, for reports: what stood there and what went out."""
 
-    original: str
-    substitute: str
+    original: str = field(repr=False)
+    substitute: str = field(repr=False)
     type: str
     recognizer: str
 
@@ -58,10 +58,10 @@ class Mention:
 class Plan:
     """The outcome of planning one request; ``matcher`` knows every original, the new included."""
 
-    texts: tuple[str, ...]
-    pieces: tuple[tuple[Piece, ...], ...]
-    mentions: tuple[Mention, ...]
-    entries: tuple[Entry, ...]
+    texts: tuple[str, ...] = field(repr=False)
+    pieces: tuple[tuple[Piece, ...], ...] = field(repr=False)
+    mentions: tuple[Mention, ...] = field(repr=False)
+    entries: tuple[Entry, ...] = field(repr=False)
     charges: tuple[Charge, ...]
     state: Mapping[str, object] | None
     matcher: KnownMatcher
