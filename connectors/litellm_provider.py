@@ -1,14 +1,18 @@
 """Every other provider, through litellm; the only file that imports it, and only when used."""
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import orjson
 
 from connectors.base import UpstreamError
 
+# Two were published by thieves of credentials, the others break.
 _BAD_VERSIONS = ("1.82.7", "1.82.8", "1.107.")
+_INSTALL = "install it with: pip install 'penname[litellm]'"
 
 
 class LiteLlm:
@@ -38,7 +42,8 @@ class LiteLlm:
         """litellm keeps no connection of ours."""
 
     async def _call(self, payload: bytes, *, stream: bool) -> Any:
-        litellm = load_litellm()
+        # The import alone takes seconds of CPU.
+        litellm = await asyncio.to_thread(load_litellm)
         body = {k: v for k, v in orjson.loads(payload).items() if k not in ("model", "stream")}
         try:
             return await litellm.acompletion(
@@ -53,21 +58,28 @@ class LiteLlm:
             raise _translate(error) from None
 
 
-def load_litellm() -> Any:
-    """Import litellm with everything off that calls home or writes prompts to a log.
+def check_litellm() -> None:
+    """Make sure that a usable litellm is installed, without importing it.
 
     Raises:
-        UpstreamError: ``unreachable`` when litellm is not installed, with the mend in the log.
+        ModuleNotFoundError: there is none, or one of the versions that must not be used.
     """
+    try:
+        found = version("litellm")
+    except PackageNotFoundError:
+        raise ModuleNotFoundError(f"this provider needs litellm; {_INSTALL}") from None
+    if found.startswith(_BAD_VERSIONS):
+        raise ModuleNotFoundError(f"litellm {found} must not be used; {_INSTALL}")
+
+
+def load_litellm() -> Any:
+    """Import litellm with everything off that calls home or writes prompts to a log."""
+    check_litellm()
     # At import it would otherwise fetch a price list from the network.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ.setdefault("LITELLM_LOG", "ERROR")
-    try:
-        import litellm  # noqa: TID251 - this is the one adapter that may
-    except ImportError:
-        raise RuntimeError(
-            "This model needs litellm: install it with 'pip install penname[litellm]'."
-        ) from None
+    import litellm  # noqa: TID251 - this is the one adapter that may
+
     litellm.telemetry = False
     litellm.drop_params = False
     litellm.suppress_debug_info = True

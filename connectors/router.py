@@ -10,7 +10,7 @@ import httpx
 from pydantic import BaseModel, ConfigDict, Field
 
 from connectors.base import Upstream
-from connectors.litellm_provider import LiteLlm
+from connectors.litellm_provider import LiteLlm, check_litellm
 from connectors.local import LocalModel
 from connectors.openai_compatible import OpenAICompatible
 from connectors.weights import chat_model_gguf
@@ -25,7 +25,7 @@ class LiteLlmParams(BaseModel):
 
     model: str = Field(min_length=1)
     api_base: str | None = None
-    api_key: str | None = None
+    api_key: str | None = Field(None, repr=False)
 
 
 class ModelEntry(BaseModel):
@@ -90,7 +90,8 @@ def build_router(
     """Build the router of a model list.
 
     Raises:
-        ConfigurationError: an entry repeats a name or names an environment variable that is unset.
+        ConfigurationError: an entry repeats a name, names an environment variable that is unset, or needs
+            litellm where it is not installed.
     """
     return Router([_model(entry, client, timeout, threads) for entry in entries], client)
 
@@ -105,6 +106,10 @@ def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads
     if provider == "openai" and rest:
         upstream = OpenAICompatible(client, params.api_base or "", key)
         return Model(entry.model_name, rest, provider, upstream)
+    try:
+        check_litellm()
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"model_list: {entry.model_name!r}: {error}") from None
     options: dict[str, Any] = params.model_dump(exclude_none=True)
     if key:
         options["api_key"] = key

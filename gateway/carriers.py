@@ -8,12 +8,13 @@ scanned, not forwarded unseen.
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from gateway.json import is_too_deep
+from privacy.detection.protected import is_bytes_url
 
 Path = tuple[str | int, ...]
 
@@ -29,12 +30,13 @@ _LIST_OF_NAMES = frozenset(("required", "modalities", "include"))
 _PLAIN_KEY = re.compile(r"[a-z0-9_$.\-]*|[a-z]+(?:[A-Z][a-z0-9]*)*")
 # Names of calls, repeated where the call is answered; a name is not looked for, a known one is.
 _REFERENCES = frozenset(("id", "tool_call_id"))
-# Bytes that are no text, to the last character; an encoded text is scanned like any other string.
-_DATA_URL = re.compile(
-    r"data:(?:(?:image|audio|video|font)/[\w.+\-]+|application/(?:pdf|octet-stream|zip))"
-    r"(?:;[\w=\-]+)*;base64,[A-Za-z0-9+/_\-\s]*={0,2}",
-    re.IGNORECASE,
+# Where the protocol's names stand; below a key of _DATA the same keys hold what users write.
+_ROOTS = frozenset(
+    "messages tools functions tool_choice function_call response_format prediction audio modalities "
+    "reasoning text web_search_options include".split()
 )
+_DATA = frozenset(("arguments", "default", "examples", "enum", "const"))
+_DEEPEST_REFERENCE = len(("messages", 0, "tool_calls", 0, "id"))
 _LONG_NUMBER = 10**6
 
 
@@ -52,7 +54,7 @@ class Slot:
         detect: Whether detectors look at it; known entities are swept everywhere.
     """
 
-    text: str
+    text: str = field(repr=False)
     echo: bool = True
     detect: bool = True
 
@@ -82,7 +84,10 @@ def replaced(body: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _walk_body(body: dict[str, Any], visit: Callable[[Slot], str]) -> Any:
-    return {key: _walk(value, (key,), visit, _echoes(key)) for key, value in body.items()}
+    return {
+        _key(key, ("body",), visit, True): _walk(value, (key,), visit, _echoes(key))
+        for key, value in body.items()
+    }
 
 
 def _echoes(key: str) -> bool:
@@ -110,7 +115,7 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
     key = _last_key(path)
     if key == "arguments":
         return _arguments(value, visit, echo)
-    if _DATA_URL.fullmatch(value):
+    if is_bytes_url(value):
         return value
     if _is_structural(key, path, value):
         swept = key in _REFERENCES or key in _LIST_OF_NAMES
@@ -119,6 +124,10 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
 
 
 def _is_structural(key: str, path: Path, value: str) -> bool:
+    if len(path) > 1 and (path[0] not in _ROOTS or not _DATA.isdisjoint(path)):
+        return False
+    if path[0] == "messages" and len(path) > _DEEPEST_REFERENCE and key not in ("detail", "format"):
+        return False
     if key in _STRUCTURAL or (key == "type" and _IDENTIFIER.fullmatch(value)):
         return bool(_IDENTIFIER.fullmatch(value))
     if key == "name" and len(path) >= 2 and path[-2] in ("function", "json_schema", "custom"):
@@ -134,7 +143,8 @@ def _last_key(path: Path) -> str:
 
 def _key(key: str, path: Path, visit: Callable[[Slot], str], echo: bool) -> str:
     """A key can be a name too: ``{"Ilse Varga": 4}``.  The protocol's own keys are plain words."""
-    if path[:1] == ("messages",) and "arguments" not in path and _PLAIN_KEY.fullmatch(key):
+    protocol = path[:1] in (("messages",), ("body",)) and "arguments" not in path
+    if protocol and _PLAIN_KEY.fullmatch(key):
         return key
     return visit(Slot(key, echo, detect=not _PLAIN_KEY.fullmatch(key)))
 

@@ -15,7 +15,7 @@ class Retrieved:
     """One piece of context that was added to the question."""
 
     file_id: str
-    filename: str
+    filename: str = field(repr=False)
     text: str = field(repr=False)
     score: float
 

@@ -4,7 +4,6 @@ No original of the session may be left anywhere, and what no detector has read, 
 own values, may not look like a secret, an address or the number of a card, an account or a person.
 """
 
-import re
 from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 from typing import Final
@@ -13,6 +12,7 @@ import orjson
 
 from gateway.carriers import strings_of
 from privacy.detection.matcher import KnownMatcher
+from privacy.detection.protected import is_bytes_url
 from privacy.detection.recognizers.credit_card import CreditCardRecognizer
 from privacy.detection.recognizers.email import EmailRecognizer
 from privacy.detection.recognizers.iban import IbanRecognizer
@@ -32,7 +32,6 @@ _HIGH_RISK: Final = (
 )
 _SURE: Final = 0.8
 _SHORT: Final = 128
-_DATA_URL: Final = re.compile(r"data:[\w.+\-]+/[\w.+\-]+(?:;[\w=\-]+)*;base64,", re.IGNORECASE)
 
 
 class GuardBlocked(Exception):
@@ -89,7 +88,7 @@ def check_outbound(
 
 def high_risk(text: str) -> tuple[Span, ...]:
     """Return what looks like a value that may never leave; the content of a data URL is no text."""
-    if _DATA_URL.match(text):
+    if is_bytes_url(text):
         return ()
     return _high_risk(text) if len(text) <= _SHORT else _high_risk.__wrapped__(text)
 

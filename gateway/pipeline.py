@@ -6,7 +6,7 @@ charged, or raises; there is no third way out.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -57,28 +57,26 @@ class Prepared:
         payload: The serialised, guarded body.
         restorer: Puts the originals back.
         headers: Privacy headers of the response.
-        json_content: Whether the client asked for an answer in JSON.
     """
 
     request_id: str
     session_id: str
     model: Model
-    payload: bytes
+    payload: bytes = field(repr=False)
     restorer: Restorer
     headers: Mapping[str, str]
     stream: bool
-    json_content: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
     """The texts of a request: the slots of its body, then the retrieved chunks."""
 
-    body: dict[str, Any]
-    keys: tuple[TextKey, ...]
-    items: tuple[TextItem | Kept, ...]
+    body: dict[str, Any] = field(repr=False)
+    keys: tuple[TextKey, ...] = field(repr=False)
+    items: tuple[TextItem | Kept, ...] = field(repr=False)
     slot_count: int
-    question: Question | None
+    question: Question | None = field(repr=False)
     settled: SettledTexts
 
     def items_for(self, snapshot: Snapshot) -> list[TextItem | Kept]:
@@ -97,8 +95,8 @@ class _Outcome:
     """A plan whose body has passed the guard."""
 
     plan: Plan
-    payload: bytes
-    outbound: Sequence[str]
+    payload: bytes = field(repr=False)
+    outbound: Sequence[str] = field(repr=False)
 
 
 class Pipeline:
@@ -196,7 +194,6 @@ class Pipeline:
             self.views.of(after, plan.known).restorer.protecting(plan.texts),
             self._headers(after, plan),
             bool(body.get("stream")),
-            _asks_for_json(body),
         )
 
     def forget(self, tenant_id: str, session_id: str) -> None:
@@ -335,11 +332,6 @@ class Pipeline:
                 payload,
             )
         )
-
-
-def _asks_for_json(body: Mapping[str, Any]) -> bool:
-    wanted = body.get("response_format")
-    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_object", "json_schema")
 
 
 def _cost_of(snapshot: Snapshot) -> Callable[[str], float]:

@@ -12,20 +12,18 @@ from privacy.restoration import Restorer, StreamRestorer
 _KEPT = frozenset(
     "id object model role type finish_reason system_fingerprint service_tier index created".split()
 )
-_ARGUMENTS = frozenset(("arguments",))
-_JSON_ANSWER = frozenset(("arguments", "content"))
+_ARGUMENTS = "arguments"
+_CALLS = ("function", "function_call")
+_BLANKS = " \t\r\n"
 # What walking an object of another shape than OpenAI's raises.
 _SHAPELESS = (ValueError, AttributeError, TypeError, LookupError)
 FieldPath = tuple[str | int, ...]
 
 
-def restore_completion(
-    body: dict[str, Any], restorer: Restorer, model: str, json_content: bool = False
-) -> dict[str, Any]:
+def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> dict[str, Any]:
     """Return a ``chat.completion`` object with originals restored, log probabilities dropped.
 
     Log probabilities spell the answer out in the upstream's tokens, which restoration changes.
-    With ``json_content`` the answer itself is a JSON document and stays one.
 
     Raises:
         UpstreamError: ``malformed`` when the object is no completion.
@@ -33,15 +31,14 @@ def restore_completion(
     choices = body.get("choices")
     if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
         raise UpstreamError("malformed")
-    as_json = _JSON_ANSWER if json_content else _ARGUMENTS
     restored: dict[str, Any] = {
-        key: _restore(value, key, restorer, as_json) if key != "choices" else value
+        key: _restore(value, key, restorer) if key != "choices" else value
         for key, value in body.items()
     }
     restored["model"] = model
     restored["choices"] = [
         {
-            key: None if key == "logprobs" else _restore(value, key, restorer, as_json)
+            key: None if key == "logprobs" else _restore(value, key, restorer)
             for key, value in choice.items()
         }
         for choice in choices
@@ -49,36 +46,43 @@ def restore_completion(
     return restored
 
 
-def _restore(value: Any, key: str, restorer: Restorer, as_json: frozenset[str]) -> Any:
+def _restore(value: Any, key: str, restorer: Restorer) -> Any:
     if isinstance(value, str):
         if key in _KEPT:
             return value
-        if key in as_json:
+        if key == _ARGUMENTS:
             return restorer.restore_json_text(value)
+        if _may_be_json(value):
+            return restorer.restore_json_text(value, certain=False)
         return restorer.restore(value)
     if isinstance(value, dict):
-        # A function's name is the client's own; only its arguments hold what the model wrote.
-        own = "name" if key == "function" else None
-        return {k: v if k == own else _restore(v, k, restorer, as_json) for k, v in value.items()}
+        named = key in _CALLS
+        return {
+            k: v if named and k == "name" else _restore(v, k, restorer) for k, v in value.items()
+        }
     if isinstance(value, list):
-        return [_restore(item, key, restorer, as_json) for item in value]
+        return [_restore(item, key, restorer) for item in value]
     return value
+
+
+def _may_be_json(text: str) -> bool:
+    """Whether a text begins like an object or a list: originals are escaped in its strings."""
+    return text.lstrip(_BLANKS)[:1] in ("{", "[")
 
 
 @dataclass
 class Transcript:
     """What came in and what went out, per choice: the content only."""
 
-    received: dict[int, str] = field(default_factory=lambda: defaultdict(str))
-    restored: dict[int, str] = field(default_factory=lambda: defaultdict(str))
+    received: dict[int, str] = field(repr=False, default_factory=lambda: defaultdict(str))
+    restored: dict[int, str] = field(repr=False, default_factory=lambda: defaultdict(str))
 
 
 class ChunkRestorer:
     """Restores the chunks of one streamed answer; every text field of every choice on its own."""
 
-    def __init__(self, restorer: Restorer, model: str, json_content: bool = False) -> None:
+    def __init__(self, restorer: Restorer, model: str) -> None:
         self._restorer = restorer
-        self._as_json = _JSON_ANSWER if json_content else _ARGUMENTS
         self._model = model
         self._open: dict[int, dict[FieldPath, StreamRestorer]] = defaultdict(dict)
         self._template: dict[str, Any] = {}
@@ -131,9 +135,9 @@ class ChunkRestorer:
     def _field(self, value: Any, path: FieldPath, index: int) -> Any:
         key = path[-1] if isinstance(path[-1], str) else path[-2]
         if isinstance(value, str):
-            if key in _KEPT or (key == "name" and "function" in path):
+            if key in _KEPT or (key == "name" and any(c in path for c in _CALLS)):
                 return value
-            return self._stream(path, index).feed(value)
+            return self._feed(path, index, value)
         if isinstance(value, dict):
             return {k: self._field(v, (*path, k), index) for k, v in value.items()}
         if isinstance(value, list):
@@ -143,11 +147,15 @@ class ChunkRestorer:
             ]
         return value
 
-    def _stream(self, path: FieldPath, index: int) -> StreamRestorer:
+    def _feed(self, path: FieldPath, index: int, text: str) -> str:
         streams = self._open[index]
         if path not in streams:
-            streams[path] = self._restorer.stream(json_escaped=path[-1] in self._as_json)
-        return streams[path]
+            # What a text is, is seen at its first character that is no blank.
+            if path[-1] != _ARGUMENTS and not text.strip(_BLANKS):
+                return text
+            certain = path[-1] == _ARGUMENTS
+            streams[path] = self._restorer.stream(certain or _may_be_json(text), certain=certain)
+        return streams[path].feed(text)
 
     def _tail(self, index: int) -> dict[str, Any] | None:
         """Close the streams of a choice; return a choice with what they held back, if anything."""

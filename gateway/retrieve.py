@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.api.vector_stores.schema import is_expired
@@ -20,8 +20,8 @@ class ContextChunk:
     """A retrieved chunk, with the entity spans found at ingestion."""
 
     file_id: str
-    filename: str
-    text: str
+    filename: str = field(repr=False)
+    text: str = field(repr=False)
     spans: tuple[Span, ...]
     score: float
 
@@ -31,7 +31,7 @@ class Question:
     """The last user message of a request and the context found for it."""
 
     message: int
-    chunks: tuple[ContextChunk, ...]
+    chunks: tuple[ContextChunk, ...] = field(repr=False)
     template: str
 
     def insert(self, body: dict[str, Any], texts: Sequence[str]) -> str:

@@ -17,10 +17,11 @@ class Settings(BaseSettings):
         description="Folder of the SQLite file, the key file and the index caches.",
     )
     database_url: str = Field(
-        "", description="SQLAlchemy URL; empty means SQLite in the data folder."
+        "", repr=False, description="SQLAlchemy URL; empty means SQLite in the data folder."
     )
     master_key: str = Field(
         "",
+        repr=False,
         description="Base64 of 32 bytes that wraps every data key; empty means a 0600 key file in "
         "the data folder.",
     )

@@ -40,7 +40,7 @@ class VectorStoreFile:
     vector_store_id: str
     file_id: str
     status: str
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any] = field(repr=False)
     chunking: Mapping[str, Any]
     error_code: str | None
     error_message: str | None
@@ -60,12 +60,12 @@ class Chunk:
     id: int
     vector_store_id: str
     file_id: str
-    filename: str
+    filename: str = field(repr=False)
     ordinal: int
     text: str = field(repr=False)
     spans: tuple[Span, ...] = field(repr=False)
     embedding: NDArray[np.float32] = field(repr=False, compare=False)
-    attributes: Mapping[str, Any]
+    attributes: Mapping[str, Any] = field(repr=False)
 
 
 class DocumentStore(VectorStores):

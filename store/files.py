@@ -1,7 +1,7 @@
 """Uploaded files: name and content are encrypted, the content in pieces of 1 MiB."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from sqlalchemy import Row, Select, delete, insert, select, tuple_
@@ -25,7 +25,7 @@ class FileRow:
 
     id: str
     tenant_id: str
-    filename: str
+    filename: str = field(repr=False)
     purpose: str
     size: int
     created_at: float

@@ -63,7 +63,7 @@ class Change:
         state: The new state, or None to keep the old one.
     """
 
-    entries: Sequence[Entry] = ()
+    entries: Sequence[Entry] = field(default=(), repr=False)
     charges: Sequence[Charge] = ()
     state: Mapping[str, Any] | None = None
 

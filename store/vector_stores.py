@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sqlalchemy import delete, func, insert, select, tuple_, update
@@ -34,9 +34,9 @@ class VectorStoreRow:
 
     id: str
     tenant_id: str
-    name: str
-    metadata: Mapping[str, Any]
-    settings: Mapping[str, Any]
+    name: str = field(repr=False)
+    metadata: Mapping[str, Any] = field(repr=False)
+    settings: Mapping[str, Any] = field(repr=False)
     created_at: float
     last_active_at: float
     version: int

@@ -15,7 +15,7 @@ inside one.
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -44,7 +44,7 @@ class Folded:
         ends: The same, one past the last code point.
     """
 
-    text: str
+    text: str = field(repr=False)
     starts: NDArray[np.int64] | None
     ends: NDArray[np.int64] | None
 
@@ -124,7 +124,7 @@ def _collapsed(
 class Squeezed:
     """The letters and digits of a folded text, with their indexes in it."""
 
-    text: str
+    text: str = field(repr=False)
     index: NDArray[np.int64]
 
 

@@ -25,7 +25,7 @@ Rules:
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -63,7 +63,7 @@ class _Pattern:
         exact_case: The surface must be in capitals.
     """
 
-    form: str
+    form: str = field(repr=False)
     type: str
     needs: str
     exact_case: bool = False

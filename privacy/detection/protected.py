@@ -14,8 +14,14 @@ from privacy.detection.recognizers.names import FUNCTION_WORDS
 from privacy.detection.sentences import sentence_start
 from privacy.types import NAMED_TYPES, SECRET, Span
 
+# A text in a data URL is a text, however it is encoded.
+_HEAD: Final = (
+    r"data:(?!text/|image/svg|application/(?:json|xml|yaml|javascript|[\w.+-]*\+(?:json|xml)))"
+    r"[\w.+-]{1,64}/[\w.+-]{1,128}(?:;[\w.+-]{1,64}(?:=[\w.+\"-]{0,64})?){0,4};base64,"
+)
+_BYTES_URL: Final = re.compile(_HEAD + r"[A-Za-z0-9+/_=-]*", re.I)
 _DATA_URL: Final = re.compile(
-    r"data:[\w.+-]{1,64}/[\w.+-]{1,128}(?:;[\w.+-]{1,64}(?:=[\w.+\"-]{0,64})?){0,4};base64,[A-Za-z0-9+/_=%-]*"
+    _HEAD + r"[A-Za-z0-9+/_=%-]*"
     # Abbreviated in logs and documentation: "iVBOR...QmCC".
     r"(?:(?:\.{3}|…)[A-Za-z0-9+/_=%-]*)*",
     re.I,
@@ -27,6 +33,11 @@ _HEX: Final = re.compile(r"[0-9a-fA-F]{8}")
 _TOKEN_CODE: Final = re.compile(r"[(){}\[\]<>=;|\\`]|::|->|\w\.[A-Za-z]\w{0,4}\Z|_\w")
 _PATHS: Final = re.compile(r"/.*/|\\.*\\|\w/\S*\.\w{1,5}\Z|^\.{0,2}/")
 _TITLE_DOT: Final = re.compile(r"(?:Dr|Mr|Mrs|Ms|Prof|St|Sr|Sra|Hr|Fr|Mt|[A-Z])\.\Z")
+
+
+def is_bytes_url(text: str) -> bool:
+    """Tell whether the whole of ``text`` is a data URL of something that is no text."""
+    return text[:5].lower() == "data:" and _BYTES_URL.fullmatch(text) is not None
 
 
 class Protected:

@@ -47,8 +47,8 @@ class Pair:
             (a numbered marker such as ``[PERSON_1]``): in any case and with other brackets.
     """
 
-    substitute: str
-    original: str
+    substitute: str = field(repr=False)
+    original: str = field(repr=False)
     kind: str
 
     def __post_init__(self) -> None:
@@ -65,8 +65,8 @@ class Pair:
 class Form:
     """A surface and its original; ``strict`` when the white space must match byte for byte."""
 
-    surface: str
-    original: str
+    surface: str = field(repr=False)
+    original: str = field(repr=False)
     strict: bool
 
 
@@ -124,11 +124,11 @@ class FormTable:
         folded: Collapsed lower-case surfaces of forms that match in any case, sorted.
     """
 
-    surfaces: list[str]
-    folded: list[str]
-    _exact: dict[str, Form]
-    _tolerant: dict[str, Form]
-    _any_case: dict[str, Form]
+    surfaces: list[str] = field(repr=False)
+    folded: list[str] = field(repr=False)
+    _exact: dict[str, Form] = field(repr=False)
+    _tolerant: dict[str, Form] = field(repr=False)
+    _any_case: dict[str, Form] = field(repr=False)
     _firsts: frozenset[str] = field(init=False)
     _has_odd_space: bool = field(init=False)
     longest: int = field(init=False)

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 # A gap longer than this separates columns or pages, and bounds what a stream may hold back.
@@ -27,7 +27,7 @@ class Collapsed:
         _shifts: How many characters were dropped up to there.
     """
 
-    text: str
+    text: str = field(repr=False)
     _places: tuple[int, ...]
     _shifts: tuple[int, ...]
 

@@ -39,8 +39,8 @@ class Cells:
         outside: Whether it stands between strings, as a number or a literal does.
     """
 
-    chars: list[str] = field(default_factory=list)
-    raws: list[str] = field(default_factory=list)
+    chars: list[str] = field(repr=False, default_factory=list)
+    raws: list[str] = field(repr=False, default_factory=list)
     depths: list[int] = field(default_factory=list)
     outside: list[bool] = field(default_factory=list)
 

@@ -91,9 +91,15 @@ class Restorer:
             return value if restored == text else json.loads(restored)
         return value
 
-    def stream(self, json_escaped: bool = False) -> StreamRestorer:
-        """Return the restorer of one stream; ``json_escaped`` when its text is a JSON document."""
-        return JsonStream(self._scanner) if json_escaped else TextStream(self._scanner)
+    def stream(self, json_escaped: bool = False, *, certain: bool = True) -> StreamRestorer:
+        """Return the restorer of one stream; ``json_escaped`` when its text is a JSON document.
+
+        Args:
+            certain: False when it may also be plain text, which its first characters decide.
+        """
+        if json_escaped:
+            return JsonStream(self._scanner, certain)
+        return TextStream(self._scanner)
 
     def _leaf(self, text: str) -> str:
         if text.lstrip(" \t\n\r")[:1] in ("[", "{"):

@@ -8,7 +8,7 @@ chosen from here.
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ahocorasick_rs import AhoCorasick
 
@@ -24,7 +24,7 @@ class Match:
 
     start: int
     end: int
-    original: str
+    original: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The originals of a session, indexed for the sweep and for the guard."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privacy.detection.matcher import KnownMatcher
 from privacy.substitution.entry import INITIAL, MENTION, Entry
@@ -19,7 +19,7 @@ class TextItem:
             what the model wrote); documents of the store never do.
     """
 
-    text: str
+    text: str = field(repr=False)
     spans: tuple[Span, ...] = ()
     echo: bool = True
 

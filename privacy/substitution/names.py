@@ -6,7 +6,7 @@ same family name.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privacy.substitution.entry import FAMILY, GIVEN, INITIAL
 
@@ -42,7 +42,7 @@ class Part:
 class _Token:
     start: int
     end: int
-    text: str
+    text: str = field(repr=False)
 
     @property
     def bare(self) -> str:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from privacy.accounting import Charge
@@ -24,7 +24,7 @@ from privacy.types import LOC, ORG, PERSON, Span
 class SessionContext:
     """What a plan knows of its session: the map, what is spent, and small state."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
     spent_epsilon: float = 0.0
     spent_delta: float = 0.0
     state: Mapping[str, object] | None = None
@@ -34,8 +34,8 @@ class SessionContext:
 class Mention:
     """One replaced span of the request, for reports: what stood there and what went out."""
 
-    original: str
-    substitute: str
+    original: str = field(repr=False)
+    substitute: str = field(repr=False)
     type: str
     recognizer: str
 
@@ -45,8 +45,8 @@ class Settled:
     """One text of a request and what goes out in its place."""
 
     item: TextItem
-    text: str
-    mentions: tuple[Mention, ...]
+    text: str = field(repr=False)
+    mentions: tuple[Mention, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Plan:
     """The outcome of planning one request; ``known`` has every original, the new included."""
 
     settled: tuple[Settled, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] = field(repr=False)
     charges: tuple[Charge, ...]
     state: Mapping[str, object] | None
     known: KnownOriginals

@@ -1,7 +1,7 @@
 """The single simultaneous pass that replaces pieces of a text."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +10,7 @@ class Piece:
 
     start: int
     end: int
-    replacement: str
+    replacement: str = field(repr=False)
 
 
 def rewrite(text: str, pieces: Iterable[Piece]) -> str:

@@ -49,7 +49,7 @@ class SurrogateContext:
         attempt: How often the caller has refused a draw for this value.
     """
 
-    domains: MutableMapping[str, str] = field(default_factory=dict)
+    domains: MutableMapping[str, str] = field(repr=False, default_factory=dict)
     day_shift: int = 0
     region: str = "US"
     day_first: bool = False

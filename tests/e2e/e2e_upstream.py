@@ -99,7 +99,7 @@ def _completion(message: dict[str, Any], finish: str) -> dict[str, Any]:
 
 
 def _answer(body: dict[str, Any]) -> str:
-    content = body["messages"][-1]["content"]
+    content = body["messages"][-1].get("content")
     return f"You wrote: {content} Thank you."
 
 

@@ -9,9 +9,12 @@ from gateway.api.chat.service import Stream, complete
 from gateway.auth import Principal, principal
 from gateway.body import read_body
 from gateway.deadline import Deadline
+from gateway.errors import ApiError
+from gateway.events import Refused
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.request import parse_chat
+from gateway.services import Services
 from gateway.work import in_worker_until
 
 router = APIRouter(prefix="/v1")
@@ -22,8 +25,18 @@ async def chat_completions(
     request: Request, who: Annotated[Principal, Depends(principal)]
 ) -> Response:
     """OpenAI's chat completions, streamed or whole."""
-    services = request.app.state.services
     pipeline: Pipeline = request.app.state.pipeline
+    try:
+        return await _answer(request, who, pipeline)
+    except ApiError as error:
+        pipeline.events.emit(
+            Refused(request.state.request_id, who.tenant_id, error.status, error.code)
+        )
+        raise
+
+
+async def _answer(request: Request, who: Principal, pipeline: Pipeline) -> Response:
+    services: Services = request.app.state.services
     body = parse_chat(await read_body(request, services.settings.max_body_bytes))
     request_id = request.state.request_id
     deadline = Deadline(services.settings.request_timeout)
@@ -40,7 +53,7 @@ async def chat_completions(
     if not prepared.stream:
         answer = await complete(pipeline, prepared, deadline)
         return JsonResponse(answer, headers=dict(prepared.headers))
-    stream = Stream(pipeline, prepared, deadline)
+    stream = Stream(pipeline, prepared, who.tenant_id, deadline)
     await stream.start()
     return StreamingResponse(
         stream.events(),

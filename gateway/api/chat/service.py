@@ -11,7 +11,7 @@ import orjson
 from connectors.base import UpstreamError
 from gateway.deadline import Deadline
 from gateway.errors import ApiError, upstream_failed
-from gateway.events import Answered
+from gateway.events import Answered, Refused
 from gateway.pipeline import Pipeline, Prepared
 from gateway.respond import ChunkRestorer, restore_completion, restored_stream
 
@@ -43,9 +43,7 @@ async def complete(pipeline: Pipeline, prepared: Prepared, deadline: Deadline) -
     try:
         async with asyncio.timeout(deadline.remaining()):
             answer = await prepared.model.upstream.complete(prepared.payload)
-        restored = restore_completion(
-            answer, prepared.restorer, prepared.model.name, prepared.json_content
-        )
+        restored = restore_completion(answer, prepared.restorer, prepared.model.name)
     except UpstreamError as error:
         raise api_error(error) from None
     except TimeoutError:
@@ -65,13 +63,14 @@ def _contents(completion: dict[str, Any]) -> tuple[str, ...]:
 class Stream:
     """One streamed answer, as server-sent events."""
 
-    def __init__(self, pipeline: Pipeline, prepared: Prepared, deadline: Deadline) -> None:
+    def __init__(
+        self, pipeline: Pipeline, prepared: Prepared, tenant_id: str, deadline: Deadline
+    ) -> None:
+        self._tenant_id = tenant_id
         self._deadline = deadline
         self._pipeline = pipeline
         self._prepared = prepared
-        self._restorer = ChunkRestorer(
-            prepared.restorer, prepared.model.name, prepared.json_content
-        )
+        self._restorer = ChunkRestorer(prepared.restorer, prepared.model.name)
         self._chunks = restored_stream(
             prepared.model.upstream.stream(prepared.payload), self._restorer
         )
@@ -105,7 +104,11 @@ class Stream:
                     chunk = await self._next()
                 yield b"data: [DONE]\n\n"
             except UpstreamError as error:
-                yield _frame(api_error(error).body())
+                told = api_error(error)
+                self._pipeline.events.emit(
+                    Refused(self._prepared.request_id, self._tenant_id, told.status, told.code)
+                )
+                yield _frame(told.body())
         transcript = self._restorer.transcript
         indices = sorted(transcript.received)
         self._pipeline.events.emit(

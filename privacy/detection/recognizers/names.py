@@ -1,7 +1,7 @@
 """What person recognizers share: word tokens of a text and what the name lists say of them."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from privacy.detection.common_words import is_common_word
@@ -40,7 +40,7 @@ class Word:
 
     start: int
     end: int
-    text: str
+    text: str = field(repr=False)
     fold: str
     given: bool
     family: bool

@@ -29,6 +29,8 @@ _LOWER_OK: Final = re.compile(
     re.I,
 )
 _INITIAL: Final = re.compile(r"[ \t]{1,3}[^\W\d_a-z]\.(?=[ \t])")
+# Accounts and test data number their people: "User3 Varga3".
+_NUMBER: Final = re.compile(r"\d{1,4}(?!\w)")
 _NEXT: Final = re.compile(r"[ \t]{1,4}(?=[^\W\d_])")
 _NO_NAME: Final = frozenset(
     "team all everyone support sir madam customer colleagues friends folks there sirs service department committee board "
@@ -92,13 +94,15 @@ def _name_at(text: str, start: int, *, lower: bool) -> tuple[int, int, bool, boo
             word.text, word.fold, lower, word.given or word.family
         ):
             break
-        next_gap = _INITIAL.match(text, match.end())
+        tail = _NUMBER.match(text, match.end())
+        stop = tail.end() if tail else match.end()
+        next_gap = _INITIAL.match(text, stop)
         if not particle:
             # A lone everyday word is fine inside a name that has others ("Dr. Rose Varga").
-            end, count = match.end(), count + 1
+            end, count = stop, count + 1
             known = known or ((word.given or word.family) and not word.common)
             common = common or word.common
-        gap = _NEXT.match(text, next_gap.end() if next_gap else match.end())
+        gap = _NEXT.match(text, next_gap.end() if next_gap else stop)
         if gap is None:
             break
         position = gap.end()
