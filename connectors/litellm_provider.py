@@ -1,14 +1,18 @@
 """Every other provider, through litellm; the only file that imports it, and only when used."""
 
+import logging
 import os
 from collections.abc import AsyncGenerator
+from importlib import metadata
 from typing import Any
 
 import orjson
 
 from connectors.base import UpstreamError
 
+# Releases that were tampered with or are known to be broken; never imported, whoever installed them.
 _BAD_VERSIONS = ("1.82.7", "1.82.8", "1.107.")
+_log = logging.getLogger(__name__)
 
 
 class LiteLlm:
@@ -57,17 +61,25 @@ def load_litellm() -> Any:
     """Import litellm with everything off that calls home or writes prompts to a log.
 
     Raises:
-        UpstreamError: ``unreachable`` when litellm is not installed, with the mend in the log.
+        UpstreamError: ``unreachable`` when litellm is not installed, or in a version that must not
+            be used, with the mend in the log.
     """
+    try:
+        version = metadata.version("litellm")
+    except metadata.PackageNotFoundError:
+        version = ""
+    if not version or version.startswith(_BAD_VERSIONS):
+        _log.error(
+            "This model needs litellm, and not version %s: install it with "
+            "'pip install -c constraints.txt penname[litellm]'.",
+            version or "'none'",
+        )
+        raise UpstreamError("unreachable")
     # At import it would otherwise fetch a price list from the network.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     os.environ.setdefault("LITELLM_LOG", "ERROR")
-    try:
-        import litellm  # noqa: TID251 - this is the one adapter that may
-    except ImportError:
-        raise RuntimeError(
-            "This model needs litellm: install it with 'pip install penname[litellm]'."
-        ) from None
+    import litellm  # noqa: TID251 - this is the one adapter that may
+
     litellm.telemetry = False
     litellm.drop_params = False
     litellm.suppress_debug_info = True
