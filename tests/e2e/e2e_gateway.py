@@ -13,7 +13,7 @@ import httpx
 import uvicorn
 import yaml
 from e2e_upstream import Recording, recording_upstream
-from openai import OpenAI
+from openai import InternalServerError, OpenAI
 
 from connectors.router import LiteLlmParams, ModelEntry
 from gateway.app import create_app
@@ -72,6 +72,16 @@ class Gateway:
         content = {"content": body} if isinstance(body, bytes) else {"json": body}
         return self.http.post(f"{self.url}{path}", headers=headers, **content)
 
+    def ask_again(self, text: str, session: str) -> str:
+        """Ask until the gateway is free to answer, for half a minute at most."""
+        end = time.monotonic() + 30
+        while True:
+            try:
+                return self.ask(text, session)
+            except InternalServerError:
+                if time.monotonic() > end:
+                    raise
+
     def account(self, session: str) -> tuple[int, int, float]:
         """Return version, ledger rows and ε of a session; zeros when there is none."""
         snapshot = self.services.sessions.get("acme", session)
@@ -96,7 +106,6 @@ def running_gateway(
     *,
     detector: Detector | None = None,
     policy: Mapping[str, Any] | None = None,
-    busy_timeout: float | None = None,
     **settings: Any,
 ) -> Iterator[Gateway]:
     """Run a gateway before a recording upstream of its own."""

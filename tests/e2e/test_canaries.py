@@ -17,7 +17,17 @@ SECRET = "ghp_Zk3Qm8Rt5Vw1Xy7Bc9Df2Gh4Jk6Ln0PaSs"
 CARD = 4111111111111111
 EACH = (NAME, MAIL, PHONE, SECRET)
 ALL = f"Ask {NAME}, {MAIL} or {PHONE}; her token is {SECRET}."
-LEAKS = ("Ilse", "Varga", "ilse", "varga", "corp7", "555-0142", "5550142", "ghp_Zk3", str(CARD))
+LEAKS = (
+    "Ilse",
+    "Varga",
+    "ilse",
+    "varga",
+    "corp7",
+    "212-555-0142",
+    "2125550142",
+    "ghp_Zk3",
+    str(CARD),
+)
 USER = {"role": "user", "content": "Go on."}
 
 Fields = dict[str, Any]

@@ -32,7 +32,7 @@ def test_retrieved_context_is_sanitised_and_restored(gateway: Any) -> None:
         "Blanchet",
         "blanchet",
         "corp.internal",
-        "555-0142",
+        "212-555-0142",
     ):
         assert original not in raw
     assert "supply contract" in raw
