@@ -1,10 +1,11 @@
 """Starting a whole gateway on loopback, with a log of everything that it writes."""
 
 import logging
+import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,16 @@ class Gateway:
         snapshot = self.services.sessions.get("acme", session)
         rows = len(Ledger(self.services.db).rows("acme", session))
         return (snapshot.version, rows, snapshot.spent_epsilon) if snapshot else (0, rows, 0.0)
+
+
+def found_in(text: str | bytes, words: Iterable[str]) -> list[str]:
+    """Return which words stand in ``text``: names as whole words, since "Neilsen" is no "ilse"."""
+    seen = text.decode() if isinstance(text, bytes) else text
+    return [
+        word
+        for word in words
+        if (re.search(rf"(?<![^\W_]){word}(?![^\W\d_])", seen) if word.isalpha() else word in seen)
+    ]
 
 
 def policy_file(folder: Path, changes: Mapping[str, Any]) -> str:

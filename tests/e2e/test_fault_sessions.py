@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from e2e_gateway import Gateway, kept_log
+from e2e_gateway import Gateway, found_in, kept_log
 from e2e_upstream import delta_frame, open_stream, send_message
 
 from gateway.events import Answered, Sanitised
@@ -175,7 +175,7 @@ def test_B49_document_and_question_share_the_map(scripted: Gateway) -> None:
         extra_body={"penname": {"vector_store_ids": [store.id]}},
     )
     assert answer == "It is for Ilse Varga."
-    assert b"Varga" not in scripted.upstream.requests[-1]
+    assert found_in(scripted.upstream.requests[-1], ("Varga",)) == []
     found = client.vector_stores.search(vector_store_id=store.id, query="Ilse Varga")
     assert "Ilse Varga" in found.data[0].content[0].text
 
@@ -205,7 +205,7 @@ def test_B50_only_the_client_sees_originals(scripted: Gateway) -> None:
     calls = message.tool_calls or []
     assert json.loads(calls[0].function.arguments) == {"to": "Ilse Varga"}  # type: ignore[union-attr]
     answered = next(e for e in scripted.events[start:] if isinstance(e, Answered))
-    assert "Varga" not in answered.received[0]
+    assert found_in(answered.received[0], ("Varga",)) == []
     assert "Varga" in answered.restored[0]
     assert "Varga" not in "".join(log.lines)
     relayed = {
@@ -347,7 +347,7 @@ def test_B85_all_messages_are_scanned(gateway: Gateway) -> None:
     ]
     gateway.ask(messages, "fault-B85")
     sent = "".join(_contents(gateway))
-    assert not any(name in sent for name in ("Ilse", "Varga", "Tadeo", "Brandt"))
+    assert found_in(sent, ("Ilse", "Varga", "Tadeo", "Brandt")) == []
 
 
 def test_B77_traces_show_no_original_by_themselves(gateway: Gateway) -> None:
@@ -356,5 +356,5 @@ def test_B77_traces_show_no_original_by_themselves(gateway: Gateway) -> None:
         gateway.ask("What did Dr Varga sign?", "fault-B77")
     sanitised = next(e for e in gateway.events[start:] if isinstance(e, Sanitised))
     assert "Varga" in sanitised.entities[0].original  # for who may re-identify, by name only
-    assert b"Varga" not in sanitised.payload
+    assert found_in(sanitised.payload, ("Varga",)) == []
     assert "Varga" not in repr(gateway.events[start:]) + "".join(log.lines)

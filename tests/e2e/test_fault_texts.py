@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from e2e_gateway import Gateway, running_gateway
+from e2e_gateway import Gateway, found_in, running_gateway
 from e2e_upstream import send_message
 
 # id -> text, what must not leave, what must be there unchanged
@@ -96,7 +96,7 @@ def test_sanitised_and_restored(gateway: Gateway, case: str, stream: bool) -> No
     text, gone, kept = SANITISED[case]
     assert gateway.ask(text, f"fault-{case}", stream) == f"You wrote: {text} Thank you."
     sent = _sent(gateway)
-    assert [piece for piece in gone if piece in sent] == [], sent
+    assert found_in(sent, gone) == [], sent
     assert [piece for piece in kept if piece not in sent] == [], sent
 
 
@@ -152,7 +152,7 @@ def test_B40_what_looks_like_a_marker_is_text(gateway: Gateway, marking: Gateway
         for one in (gateway, marking):
             assert one.ask(text, f"B40{marker[0] == '<'}") == f"You wrote: {text} Thank you."
             assert marker in _sent(one)
-            assert "Varga" not in _sent(one)
+            assert found_in(_sent(one), ("Varga",)) == []
 
 
 @pytest.fixture(scope="module")
@@ -223,8 +223,7 @@ def test_B89_every_action_works(
             response = running.post(body, "actions")
             assert response.status_code == (403 if action == "block" else 200), response.text
         sent = b"".join(running.upstream.requests)
-        assert b"Varga" not in sent
-        assert b"ilse@" not in sent
+        assert found_in(sent, ("Varga", "ilse@example.com")) == []
         if action in ("substitute", "placeholder", "hash"):
             assert running.ask(text, "actions") == f"You wrote: {text} Thank you."
 
@@ -254,7 +253,7 @@ def test_large_texts_are_read_to_their_end(scripted: Gateway, where: str) -> Non
     assert response.status_code == 200
     sent = scripted.upstream.requests[-1]
     assert len(sent) > size
-    assert not any(n in sent for n in (b"Ilse", b"Varga", b"Tadeo", b"Brandt", b"tadeo"))
+    assert found_in(sent, ("Ilse", "Varga", "Tadeo", "Brandt", "tadeo")) == []
     content = response.json()["choices"][0]["message"]["content"]
     assert content == (f"You wrote: {text} Thank you." if where == "B91" else text[-len(content) :])
     assert "Tadeo Brandt, tadeo@example.com" in content
