@@ -20,6 +20,7 @@ Rules:
 * Structured identifiers of at least six letters and digits are found with any separators between
   them ("212-555-0142", "(212) 555-0142", "2125550142"), telephone numbers also with and without
   their country code.
+* Nothing inside the bytes of a data URL.
 * Leftmost, then longest.
 """
 
@@ -33,6 +34,7 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from privacy.detection.common_words import is_common_word
 from privacy.detection.folding import Folded, fold, squeeze
 from privacy.detection.phone_forms import phone_forms
+from privacy.detection.protected import bytes_ranges
 from privacy.detection.sentences import sentence_start
 from privacy.types import EMAIL, NAMED_TYPES, PHONE, STRUCTURED_TYPES, URL, USERNAME, Span
 
@@ -101,6 +103,10 @@ class KnownMatcher:
         folded = fold(text)
         found = list(self._find_words(text, folded, supported))
         found.extend(self._find_squeezed(text, folded))
+        closed = bytes_ranges(text) if found else []
+        if closed:
+            # What looks like a name among bytes is chance, and replacing it would break them.
+            found = [s for s in found if not any(a <= s.start and s.end <= b for a, b in closed)]
         return _leftmost_longest(found)
 
     def _find_words(self, text: str, folded: Folded, supported: Sequence[Span]) -> Iterator[Span]:

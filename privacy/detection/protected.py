@@ -40,13 +40,18 @@ def is_bytes_url(text: str) -> bool:
     return text[:5].lower() == "data:" and _BYTES_URL.fullmatch(text) is not None
 
 
+def bytes_ranges(text: str) -> list[tuple[int, int]]:
+    """Return where data URLs of something that is no text stand, in order."""
+    if "base64," not in text.lower():
+        return []
+    return [match.span() for match in _DATA_URL.finditer(text)]
+
+
 class Protected:
     """The protected ranges of one text."""
 
     def __init__(self, text: str) -> None:
-        self._closed = (
-            [m.span() for m in _DATA_URL.finditer(text)] if "base64," in text.lower() else []
-        )
+        self._closed = bytes_ranges(text)
         # The cheap look first: most texts hold no eight hexadecimal digits in a row.
         self._opaque = [m.span() for m in _OPAQUE.finditer(text)] if _HEX.search(text) else []
 

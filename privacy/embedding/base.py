@@ -36,6 +36,8 @@ class WordLookup(Protocol):
 
 def fold(text: str) -> str:
     """Return ``text`` casefolded, compatibility-decomposed, without combining marks."""
+    if text.isascii():
+        return text.lower()  # the same, and large texts are folded for every plan
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 

@@ -31,7 +31,17 @@ class Exclusions:
 NOTHING = Exclusions(frozenset(), 0)
 
 
-def exclusions(pool: Pool, originals: Iterable[str], clear_text: Iterable[str]) -> Exclusions:
+def standing_in(pool: Pool, clear_text: Iterable[str]) -> frozenset[int]:
+    """Return the indices of the pool's names that stand in any of the texts."""
+    return frozenset().union(*(pool.occurring_in(text) for text in clear_text))
+
+
+def exclusions(
+    pool: Pool,
+    originals: Iterable[str],
+    clear_text: Iterable[str],
+    standing: frozenset[int] | None = None,
+) -> Exclusions:
     """Exclude the originals of a session and the pool's names that stand in its clear text.
 
     Every distinct original counts as one, whether the pool holds it or not, so that the bound is
@@ -43,13 +53,11 @@ def exclusions(pool: Pool, originals: Iterable[str], clear_text: Iterable[str]) 
             included.
         clear_text: Texts of the session; best without the originals, though their presence only
             costs anything where an original of several words contains further names of the pool.
+        standing: What `standing_in` says of these texts, if it is known already.
     """
     distinct = {fold(original) for original in originals}
     own = {index for index in (pool.index_of(name) for name in distinct) if index is not None}
-    standing: set[int] = set()
-    for text in clear_text:
-        standing |= pool.occurring_in(text)
-    extra = standing - own
+    extra = (standing_in(pool, clear_text) if standing is None else standing) - own
     return Exclusions(frozenset(own | extra), len(distinct) + len(extra))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from privacy.accounting import Charge
 from privacy.mechanisms.base import Draw, Mechanism, PoolExhausted
 from privacy.mechanisms.dates import draw_shift
-from privacy.mechanisms.exclusions import exclusions
+from privacy.mechanisms.exclusions import exclusions, standing_in
 from privacy.pools.artefact import PoolSet
 from privacy.pools.pool import Pool
 from privacy.randomness import Randomness
@@ -43,6 +43,7 @@ class Drawer:
         self._delta = session.spent_delta
         self._state: dict[str, Any] = dict(session.state or {})
         self._state_changed = False
+        self._standing: dict[tuple[str, int], frozenset[int]] = {}
         #: Surrogate domains of this session: one made-up domain for each of the originals'.
         self.domains: dict[str, str] = dict(self._state.get(_DOMAINS, {}))
         self._domains_before = len(self.domains)
@@ -118,12 +119,19 @@ class Drawer:
         originals = [*self._memory.originals_of(fine_type), original]
         taken = self._memory.taken[fine_type]
         while pool is not None:
-            barred = exclusions(pool, originals, self._memory.texts)
+            barred = exclusions(pool, originals, (), self._standing_in(pool))
             try:
                 return mechanism.draw(original, pool, taken, barred, self.rng)
             except PoolExhausted:
                 pool = pool.larger() if self.ruleset.on_pool == "enlarge" else None
         return None
+
+    def _standing_in(self, pool: Pool) -> frozenset[int]:
+        """The texts of a plan are searched once for each pool, not for each draw."""
+        place = (pool.fine_type, pool.level)
+        if place not in self._standing:
+            self._standing[place] = standing_in(pool, self._memory.texts)
+        return self._standing[place]
 
     def _number(self, entity_type: str) -> int:
         for number in range(1, _MAX_PLACEHOLDER_TRIES):

@@ -1,10 +1,11 @@
 """Starting a whole gateway on loopback, with a log of everything that it writes."""
 
 import logging
+import re
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import httpx
 import uvicorn
 import yaml
 from e2e_upstream import Recording, recording_upstream
-from openai import OpenAI
+from openai import InternalServerError, OpenAI
 
 from connectors.router import LiteLlmParams, ModelEntry
 from gateway.app import create_app
@@ -72,11 +73,31 @@ class Gateway:
         content = {"content": body} if isinstance(body, bytes) else {"json": body}
         return self.http.post(f"{self.url}{path}", headers=headers, **content)
 
+    def ask_again(self, text: str, session: str) -> str:
+        """Ask until the gateway is free to answer, for half a minute at most."""
+        end = time.monotonic() + 30
+        while True:
+            try:
+                return self.ask(text, session)
+            except InternalServerError:
+                if time.monotonic() > end:
+                    raise
+
     def account(self, session: str) -> tuple[int, int, float]:
         """Return version, ledger rows and ε of a session; zeros when there is none."""
         snapshot = self.services.sessions.get("acme", session)
         rows = len(Ledger(self.services.db).rows("acme", session))
         return (snapshot.version, rows, snapshot.spent_epsilon) if snapshot else (0, rows, 0.0)
+
+
+def found_in(text: str | bytes, words: Iterable[str]) -> list[str]:
+    """Return which words stand in ``text``: names as whole words, since "Neilsen" is no "ilse"."""
+    seen = text.decode() if isinstance(text, bytes) else text
+    return [
+        word
+        for word in words
+        if (re.search(rf"(?<![^\W_]){word}(?![^\W\d_])", seen) if word.isalpha() else word in seen)
+    ]
 
 
 def policy_file(folder: Path, changes: Mapping[str, Any]) -> str:
@@ -96,7 +117,6 @@ def running_gateway(
     *,
     detector: Detector | None = None,
     policy: Mapping[str, Any] | None = None,
-    busy_timeout: float | None = None,
     **settings: Any,
 ) -> Iterator[Gateway]:
     """Run a gateway before a recording upstream of its own."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from e2e_gateway import kept_log
+from e2e_gateway import found_in, kept_log
 
 CANARIES = ("Ilse", "Varga", "ilse", "varga")
 USER = {"role": "user", "content": "Tell Ilse Varga."}
@@ -149,7 +149,7 @@ def test_odd_requests_are_sanitised(gateway: Any, body: bytes) -> None:
     sent = b"".join(gateway.upstream.requests[before:]).decode()
     assert len(gateway.upstream.requests) == before + 1
     seen = sent + "".join(log.lines)
-    assert [c for c in CANARIES if c in seen] == [], seen
+    assert found_in(seen, CANARIES) == [], seen
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from e2e_gateway import Gateway, running_gateway
+from e2e_gateway import Gateway, found_in, running_gateway
 from e2e_upstream import send_message
 
 NAME = "Ilse Varga"
@@ -17,7 +17,17 @@ SECRET = "ghp_Zk3Qm8Rt5Vw1Xy7Bc9Df2Gh4Jk6Ln0PaSs"
 CARD = 4111111111111111
 EACH = (NAME, MAIL, PHONE, SECRET)
 ALL = f"Ask {NAME}, {MAIL} or {PHONE}; her token is {SECRET}."
-LEAKS = ("Ilse", "Varga", "ilse", "varga", "corp7", "555-0142", "5550142", "ghp_Zk3", str(CARD))
+LEAKS = (
+    "Ilse",
+    "Varga",
+    "ilse",
+    "varga",
+    "corp7",
+    "212-555-0142",
+    "2125550142",
+    "ghp_Zk3",
+    str(CARD),
+)
 USER = {"role": "user", "content": "Go on."}
 
 Fields = dict[str, Any]
@@ -183,7 +193,7 @@ def _send(gateway: Gateway, carrier: str, stream: bool = False, **more: Any) -> 
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_no_canary_leaves(gateway: Gateway, carrier: str) -> None:
     sent = _send(gateway, carrier)
-    assert [leak for leak in LEAKS if leak in sent] == [], sent
+    assert found_in(sent, LEAKS) == [], sent
     coded = base64.b64encode(ALL.encode()).decode()[:60]
     assert coded not in sent
 
@@ -229,7 +239,7 @@ def test_B74_addresses_of_pictures(
         assert open_one.post(body, "pictures").status_code == 200
         sent = open_one.upstream.requests[-1].decode()
         parts = open_one.upstream.bodies[-1]["messages"][0]["content"]
-    assert [leak for leak in LEAKS if leak in sent] == [], sent
+    assert found_in(sent, LEAKS) == [], sent
     assert [p["type"] for p in parts] == ["text", "image_url", "image_url"]
     assert parts[1]["image_url"]["detail"] == "low"
     assert parts[1]["image_url"]["url"].startswith("https://")

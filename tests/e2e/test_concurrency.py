@@ -114,15 +114,15 @@ def test_B82_many_small_requests_leave_nothing_open(gateway: Gateway) -> None:
             }
             assert gateway.post(body, f"leak-{k % 40}").status_code == 200
 
-    some(60, 0)
+    some(40, 0)
     gc.collect()
     files, views = len(os.listdir("/proc/self/fd")), len(gateway.pipeline.views._kept)
     objects = len(gc.get_objects())
-    some(240, 60)
+    some(140, 40)
     gc.collect()
     assert len(os.listdir("/proc/self/fd")) <= files + 5
     assert len(gateway.pipeline.views._kept) <= min(views + 40, 512)
-    assert len(gc.get_objects()) < objects + 240 * 100
+    assert len(gc.get_objects()) < objects + 140 * 100
 
 
 def test_what_is_kept_is_bounded(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ import io
 import json
 from typing import Any
 
+from e2e_gateway import found_in
+
 DOCUMENT = (
     "The supply contract was signed by Séverine Blanchet on 17 February 2026 in Basel. "
     "Her address is s.blanchet@corp.internal and her phone is +1 212-555-0142."
@@ -32,9 +34,9 @@ def test_retrieved_context_is_sanitised_and_restored(gateway: Any) -> None:
         "Blanchet",
         "blanchet",
         "corp.internal",
-        "555-0142",
+        "212-555-0142",
     ):
-        assert original not in raw
+        assert found_in(raw, (original,)) == []
     assert "supply contract" in raw
     assert "penname" not in json.dumps(gateway.upstream.bodies[-1])
     assert DOCUMENT in (answer.choices[0].message.content or "")
@@ -59,7 +61,7 @@ def test_tool_arguments_are_replaced_leaf_by_leaf(gateway: Any) -> None:
     )
     raw = gateway.upstream.requests[-1].decode()
     for original in ("Tadeo", "Brandt", "tadeo"):
-        assert original not in raw
+        assert found_in(raw, (original,)) == []
     sent = gateway.upstream.bodies[-1]["messages"][1]["tool_calls"][0]
     assert sent["id"] == "call_1"
     leaves = json.loads(sent["function"]["arguments"])

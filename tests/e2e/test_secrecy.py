@@ -76,7 +76,6 @@ def test_answers_leave_no_trace(gateway: Gateway, stream: bool) -> None:
     with kept_log() as log:
         answer = gateway.ask(MESSAGES, f"secrecy-{stream}", stream)
     assert NAME in answer
-    assert log.lines
     assert _leaks("".join(log.lines)) == []
 
 
