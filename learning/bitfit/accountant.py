@@ -6,7 +6,7 @@ is not offered: it reports less than the truth.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -17,7 +17,11 @@ Adjacency = Literal["add_remove", "replace_one"]
 
 MECHANISM: Final = "poisson-sampled gaussian, PLD pessimistic, 1"
 _WIDEST: Final = 2.0**14
-_ACCURACY: Final = 1e-4
+_NARROWEST: Final = 0.05
+_ACCURACY: Final = 5e-4
+# Width of a cell of the discretised privacy loss; a wider one is faster and gives a larger epsilon.
+FINE: Final = 1e-4
+COARSE: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,16 @@ class Accountant:
         else:
             self._history.append(new)
 
-    def epsilon(self, delta: float, adjacency: Adjacency = "add_remove") -> float:
+    def epsilon(
+        self, delta: float, adjacency: Adjacency = "add_remove", *, interval: float = FINE
+    ) -> float:
         """The smallest proven epsilon at ``delta`` for the whole history; infinite without noise.
 
         Args:
             delta: In (0, 1).
             adjacency: Neighbouring data sets differ by one record added or removed, or by one
                 record's value.
+            interval: Cell width of the discretisation, ``FINE`` or ``COARSE``.
         """
         if not 0 < delta < 1:
             raise ValueError(f"delta must be in (0, 1), not {delta}")
@@ -89,7 +96,7 @@ class Accountant:
             key = (entry.rate, entry.noise_multiplier)
             merged[key] = merged.get(key, 0) + entry.steps
         steps = tuple((q, s, n) for (q, s), n in sorted(merged.items()) if n)
-        return _epsilon(steps, delta, adjacency)
+        return _epsilon(steps, delta, adjacency, interval)
 
     def state_dict(self) -> dict[str, Any]:
         """Plain data for a checkpoint."""
@@ -132,7 +139,10 @@ def _continues(old: list[Entry], new: list[Entry]) -> bool:
 
 @lru_cache(maxsize=256)
 def _epsilon(
-    steps: tuple[tuple[float, float, int], ...], delta: float, adjacency: Adjacency
+    steps: tuple[tuple[float, float, int], ...],
+    delta: float,
+    adjacency: Adjacency,
+    interval: float,
 ) -> float:
     if not steps:
         return 0.0
@@ -145,7 +155,7 @@ def _epsilon(
         "add_remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
         "replace_one": dp_accounting.NeighboringRelation.REPLACE_ONE,
     }[adjacency]
-    accountant = PLDAccountant(relation)
+    accountant = PLDAccountant(relation, value_discretization_interval=interval)
     for rate, sigma, count in steps:
         gaussian = dp_accounting.GaussianDpEvent(sigma)
         accountant.compose(dp_accounting.PoissonSampledDpEvent(rate, gaussian), count)
@@ -153,41 +163,44 @@ def _epsilon(
 
 
 def calibrate(
-    epsilon: float, delta: float, rate: float, steps: int, spent: Accountant | None = None
+    epsilon: float,
+    delta: float,
+    plan: Sequence[tuple[float, int]],
+    spent: Accountant | None = None,
 ) -> float:
-    """The smallest noise multiplier with which ``steps`` more steps stay within ``epsilon``.
+    """The smallest noise multiplier with which the planned steps stay within ``epsilon``.
 
     Args:
         epsilon: Target for everything, ``spent`` included, add/remove adjacency.
         delta: Target delta.
-        rate: Poisson sampling rate of the steps to come.
-        steps: Their number, fixed in advance.
+        plan: (Poisson sampling rate, number of steps) of every phase, fixed in advance.
         spent: What the data set has been charged before.
 
     Returns:
-        Sigma, rounded up: the target is kept. Relative accuracy 1e-4.
+        Sigma, rounded up so that the target is kept; relative accuracy 1e-3.
 
     Raises:
         ValueError: The target is out of range, or the budget is spent already.
     """
     if not (epsilon > 0 and math.isfinite(epsilon)):
         raise ValueError(f"epsilon must be a number > 0, not {epsilon}")
-    history = spent.history if spent else ()
-
-    def cost(sigma: float) -> float:
-        return Accountant([*history, Entry(rate, sigma, steps)]).epsilon(delta)
-
     if spent and spent.epsilon(delta) >= epsilon:
         raise ValueError(f"the budget of epsilon {epsilon} at delta {delta} is spent already")
+    history = spent.history if spent else ()
+
+    def fits(sigma: float) -> bool:
+        account = Accountant([*history, *(Entry(rate, sigma, steps) for rate, steps in plan)])
+        return account.epsilon(delta, interval=COARSE) <= epsilon
+
     high = 1.0
-    while cost(high) > epsilon:
+    while not fits(high):
         high *= 2
         if high > _WIDEST:
             raise ValueError("no noise multiplier keeps this budget; what is left is too little")
     low = high / 2
-    while low > 0.05 and cost(low) <= epsilon:
+    while low > _NARROWEST and fits(low):
         low, high = low / 2, low
     while high - low > _ACCURACY * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if cost(middle) <= epsilon else (middle, high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
     return high

@@ -64,7 +64,8 @@ class Capture:
     def norms(self) -> Tensor:
         """Norm of each example's gradient over everything trained, ``(B,)``."""
         squares = torch.linalg.vector_norm(self.gradients, dim=1).square()
-        return (squares if self._ghost is None else squares + self._ghost).sqrt()
+        total: Tensor = squares if self._ghost is None else squares + self._ghost
+        return total.sqrt()
 
     def begin_forward(self) -> None:
         """Forget the calls of earlier forward passes."""
@@ -101,7 +102,9 @@ class Capture:
         missing = [name for key, name in self._names.items() if key not in self._written]
         if missing:
             raise PrivacyError(
-                "no per-example gradient arrived for " + ", ".join(missing[:10]) + ". The layer was "
+                "no per-example gradient arrived for "
+                + ", ".join(missing[:10])
+                + ". The layer was "
                 "not used, or its input was cut off from the graph (reentrant gradient checkpointing "
                 "needs model.enable_input_require_grads()). Keep it frozen with exclude=[pattern]"
             )
@@ -128,7 +131,9 @@ class Capture:
             x = (args[0] if args else next(iter(kwargs.values()))).detach()
             key = id(item.parameter)
             self._calls[key] = self._calls.get(key, 0) + 1
-            output.register_hook(lambda grad: self._weight(item, use, x, grad))
+            output.register_hook(  # type: ignore[no-untyped-call]
+                lambda grad: self._weight(item, use, x, grad)
+            )
 
         return hook
 

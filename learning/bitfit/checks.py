@@ -88,7 +88,7 @@ def verify_independence(
                 "example alone"
             )
         with capture.recording(size):
-            losses[chosen].backward()
+            torch.autograd.backward(losses[chosen])
     exact = torch.stack([_square(item) for item in trained]).sum().sqrt()
     for item in trained:
         item.parameter.grad = None
@@ -124,7 +124,8 @@ def sums_differ(captured: Tensor, trained: list[Trained], tolerance: float) -> T
     theirs = torch.cat([_gradient(item).reshape(-1) for item in written]).to(ours.dtype)
     scale = torch.linalg.vector_norm(captured, dim=1).sum()
     error = torch.linalg.vector_norm(ours - theirs)
-    return torch.isfinite(scale) & (error > tolerance * scale + 1e-12)
+    differs: Tensor = error > tolerance * scale + 1e-12
+    return differs & torch.isfinite(scale)
 
 
 def _gradient(item: Trained) -> Tensor:
@@ -134,7 +135,9 @@ def _gradient(item: Trained) -> Tensor:
 
 
 def _square(item: Trained) -> Tensor:
-    return _gradient(item).to(torch.promote_types(item.parameter.dtype, torch.float32)).square().sum()
+    return (
+        _gradient(item).to(torch.promote_types(item.parameter.dtype, torch.float32)).square().sum()
+    )
 
 
 @contextmanager

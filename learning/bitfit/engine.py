@@ -78,7 +78,7 @@ class PrivateModel:
         first = trained[0].parameter
         is_double = any(item.parameter.dtype == torch.float64 for item in trained)
         dtype = torch.float64 if is_double else torch.float32
-        self._frozen = _freeze_others(model, trained)
+        self._frozen = freeze_others(model, trained)
         self._capture = Capture(trained, dtype, first.device)
         self._width = sum(item.parameter.numel() for item in trained)
         self._sum = torch.zeros(self._width, dtype=dtype, device=first.device)
@@ -216,10 +216,8 @@ class PrivateModel:
                 # Gradients of matrices would be thrown away: only the way to everything else is run.
                 torch.autograd.backward(losses.sum(), retain_graph=True, inputs=self._ends())
             else:
-                losses.sum().backward()
-        self._mismatch |= checks.sums_differ(
-            self._capture.gradients, self.trained, self._tolerance
-        )
+                torch.autograd.backward(losses.sum())
+        self._mismatch |= checks.sums_differ(self._capture.gradients, self.trained, self._tolerance)
         return losses
 
     def _ends(self) -> list[nn.Parameter]:
@@ -263,7 +261,7 @@ class PrivateModel:
 
     def _split(self, flat: Tensor) -> list[Tensor]:
         sizes = [item.parameter.numel() for item in self.trained]
-        parts = flat.split(sizes)
+        parts = torch.split(flat, sizes)
         return [p.view(i.parameter.shape) for p, i in zip(parts, self.trained, strict=True)]
 
     def _clear_gradients(self) -> None:
@@ -307,9 +305,8 @@ def make_private(
     return PrivateModel(model, trained, settings, noise or SystemNoise(), reduce)
 
 
-def _freeze_others(
-    model: nn.Module, trained: Sequence[Trained]
-) -> list[tuple[nn.Parameter, bool]]:
+def freeze_others(model: nn.Module, trained: Sequence[Trained]) -> list[tuple[nn.Parameter, bool]]:
+    """Leave only the trained parameters trainable; returns what every flag was before."""
     wanted = {id(item.parameter) for item in trained}
     before = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     for parameter, _ in before:

@@ -37,9 +37,7 @@ def causal_lm_loss(model: nn.Module, batch: Batch) -> Tensor:
     """
     logits = model(**_inputs(batch)).logits[:, :-1].float()
     labels = batch["labels"][:, 1:]
-    losses = F.cross_entropy(
-        logits.transpose(1, 2), labels, reduction="none", ignore_index=IGNORED
-    )
+    losses = F.cross_entropy(logits.transpose(1, 2), labels, reduction="none", ignore_index=IGNORED)
     return losses.sum(1) / (labels != IGNORED).sum(1).clamp(min=1)
 
 
