@@ -73,6 +73,7 @@ class Job:
         steps_done: Position of the run; smaller than the steps taken where a crash lost some.
         spent_epsilon: At ``delta``; None until the job is settled.
         attempts: Number of claims; with the owner it tells one run from another.
+        events_read: Bytes of the worker's reports that are stored as events.
         failures: Runs that died since the last progress.
         version: Changes whenever anything of the job does.
     """
@@ -101,6 +102,7 @@ class Job:
     steps_taken: int
     attempts: int
     failures: int
+    events_read: int
     owner: str
     lease_until: float
     handle: str | None

@@ -122,6 +122,7 @@ class JobStore:
                 steps_taken=0,
                 attempts=0,
                 failures=0,
+                events_read=0,
                 owner="",
                 lease_until=0.0,
                 result_files="[]",
@@ -231,6 +232,9 @@ class JobStore:
             .where(free, _Row.engine.in_(engines))
             .order_by(_Row.status.desc(), _Row.created_at)
         )
+        with self._db.read() as session:  # a look that finds nothing must not wait for writers
+            if session.scalar(query.limit(1)) is None:
+                return None
         with self._db.write() as session:
             for row in session.scalars(query.limit(10)).all():
                 key = self._db.tenants.get(session, row.tenant_id)
@@ -268,6 +272,7 @@ class JobStore:
         steps_done: int | None = None,
         estimated_finish: float | None = None,
         events: Sequence[NewEvent] = (),
+        events_read: int | None = None,
     ) -> None:
         """Record where a running job is.  Raises TransitionRefused when it is not the owner's."""
         values: dict[str, Any] = {"estimated_finish": estimated_finish}
@@ -278,6 +283,8 @@ class JobStore:
                 "history": dump([dict(entry) for entry in history]),
                 "steps_taken": total_steps(history),
             }
+        if events_read is not None:
+            values["events_read"] = events_read
         if steps_done is not None:
             values["steps_done"] = steps_done
             if steps_done > job.steps_done:

@@ -274,6 +274,7 @@ class FineTuningJobRow(Base):
     steps_taken: Mapped[int] = mapped_column(Integer)
     attempts: Mapped[int] = mapped_column(Integer)
     failures: Mapped[int] = mapped_column(Integer)
+    events_read: Mapped[int] = mapped_column(BigInteger)
     owner: Mapped[str] = mapped_column(String(80))
     lease_until: Mapped[float] = mapped_column(Double)
     handle: Mapped[str | None] = mapped_column(String(200))

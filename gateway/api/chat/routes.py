@@ -6,11 +6,13 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from gateway.api.chat.service import Stream, complete
+from gateway.api.chat.tuned import answer_tuned
 from gateway.auth import Principal, principal
 from gateway.body import read_body
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.request import parse_chat
+from gateway.tuned import PREFIX
 from gateway.work import in_worker
 
 router = APIRouter(prefix="/v1")
@@ -24,6 +26,8 @@ async def chat_completions(
     services = request.app.state.services
     pipeline: Pipeline = request.app.state.pipeline
     body = parse_chat(await read_body(request, services.settings.max_body_bytes))
+    if body["model"].startswith(PREFIX):
+        return await answer_tuned(services, request.app.state.tuned, who.tenant_id, body)
     request_id = request.state.request_id
     prepared = await in_worker(
         services.workers, pipeline.prepare, who, body, request.headers, request_id

@@ -80,6 +80,7 @@ def _jobs() -> None:
         sa.Column("steps_taken", sa.Integer(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("failures", sa.Integer(), nullable=False),
+        sa.Column("events_read", sa.BigInteger(), nullable=False),
         sa.Column("owner", sa.String(length=80), nullable=False),
         sa.Column("lease_until", sa.Double(), nullable=False),
         sa.Column("handle", sa.String(length=200), nullable=True),
