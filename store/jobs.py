@@ -3,9 +3,9 @@
 Every change is a compare-and-set on the row's version and, while the job runs, on its owner: two
 gateways never run one job twice, and one that lost its lease changes nothing any more.
 
-What a job may cost is reserved in the ledger before it starts and corrected at its end to what its
-steps cost (one row each; the ledger is append-only, so the correction has a sign).  Noise that was
-drawn is charged, whatever became of the job.
+What a job may cost is reserved in its row before it starts; a budget counts the reservations of open
+jobs and the steps of ended ones.  At its end the job is settled: one row of the ledger, append-only,
+says what its steps cost.  Noise that was drawn is charged, whatever became of the job.
 """
 
 import time
@@ -131,9 +131,7 @@ class JobStore:
             )
             session.add(row)
             session.flush()
-            job = read_job(key, row)
-            _bill(session, job, "reserved", new.epsilon, new.delta)
-        return job
+            return read_job(key, row)
 
     def by_request(self, tenant_id: str, request_key: str) -> Job | None:
         """Return the job that an earlier try of the same request made."""
@@ -307,14 +305,12 @@ class JobStore:
                 if other.id != job.id
             ]
             check([*others, plan])
-            epsilon = cost(plan)
             self._own(
                 session,
                 job,
                 plan=dump([dict(entry) for entry in plan]),
-                reserved_epsilon=epsilon,
+                reserved_epsilon=cost(plan),
             )
-            _bill(session, job, "reserved", epsilon - job.reserved_epsilon, 0.0)
 
     def release(
         self, job: Job, to: Status, events: Sequence[NewEvent] = (), *, failed: bool = False
@@ -456,13 +452,9 @@ class JobStore:
             )
             .execution_options(synchronize_session=False)
         )
-        reserved = session.scalar(select(_Row.reserved_epsilon).where(_Row.id == job.id)) or 0.0
-        _bill(session, job, "settled", spent - reserved, 0.0 if spent else -job.delta)
-
-
-def _bill(session: Session, job: Job, what: str, epsilon: float, delta: float) -> None:
-    charge = Charge(what, job.method, METRIC, epsilon, delta, job.dataset)
-    add_charges(session, job.tenant_id, None, job.account, job.id, [charge])
+        if total_steps(history):
+            charge = Charge("training", job.method, METRIC, spent, job.delta, job.dataset)
+            add_charges(session, job.tenant_id, None, job.account, job.id, [charge])
 
 
 def _lock_tenant(session: Session, tenant_id: str) -> None:

@@ -73,9 +73,11 @@ class Running:
     started: list[str] = field(default_factory=list)
 
     def upload(self, content: bytes, client: OpenAI | None = None) -> str:
-        return (client or self.acme).files.create(
-            file=("train.jsonl", content), purpose="fine-tune"
-        ).id
+        return (
+            (client or self.acme)
+            .files.create(file=("train.jsonl", content), purpose="fine-tune")
+            .id
+        )
 
     def create(self, training_file: str, client: OpenAI | None = None, **more: Any) -> Any:
         """Create a job; settings go into ``hyperparameters``, the SDK's fields beside them."""
