@@ -176,6 +176,8 @@ def _report(error: BaseException, path: Path) -> int:
 
 def main() -> None:
     path = Path(sys.argv[1])
+    # transformers imports scikit-learn where it is found, for something that no job uses: seconds.
+    sys.modules.setdefault("sklearn", None)  # type: ignore[arg-type]
     threads = os.environ.get("PENNAME_JOB_THREADS")
     try:
         if threads:

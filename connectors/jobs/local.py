@@ -67,6 +67,8 @@ class LocalEngine:
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL if force else signal.SIGTERM)
+            if force and pid in self._children:
+                self._children.pop(pid).wait()
 
     def logs(self, handle: str, folder: Path) -> str:
         try:

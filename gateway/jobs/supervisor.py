@@ -17,7 +17,9 @@ from connectors.jobs.ray import RayEngine
 from gateway.jobs.run import Run
 from gateway.services import Services
 from gateway.settings import Settings
+from store.database import Database
 from store.errors import NotFound, StoreError
+from store.files import FileStore
 from store.job_rows import TransitionRefused
 from store.jobs import JobStore
 from store.tuned import TunedModelStore
@@ -39,7 +41,8 @@ async def supervised(services: Services) -> AsyncIterator[None]:
     if not services.settings.jobs_at_once:
         yield
         return
-    supervisor = Supervisor(services, make_engine(services.settings))
+    settings = services.settings
+    supervisor = Supervisor(settings, services.db, services.files, make_engine(settings))
     supervisor.start()
     try:
         yield
@@ -51,15 +54,23 @@ class Supervisor:
     """Looks after the jobs of one gateway process.
 
     Args:
-        services: Database, files, settings.
+        settings: Limits and folders.
+        db: Where jobs are.
+        files: Where training data comes from and results go.
         engine: Where workers run.
         poll_seconds: Pause between two looks.
     """
 
-    def __init__(self, services: Services, engine: Engine, poll_seconds: float = 0.5) -> None:
-        self._settings = services.settings
-        self._jobs = JobStore(services.db)
-        self._files, self._tuned = services.files, TunedModelStore(services.db)
+    def __init__(
+        self,
+        settings: Settings,
+        db: Database,
+        files: FileStore,
+        engine: Engine,
+        poll_seconds: float = 0.5,
+    ) -> None:
+        self._settings, self._files = settings, files
+        self._jobs, self._tuned = JobStore(db), TunedModelStore(db)
         self._engine, self._poll = engine, poll_seconds
         self._owner = f"{socket.gethostname()[:40]}-{secrets.token_hex(8)}"
         self._runs: dict[str, Run] = {}

@@ -15,6 +15,11 @@ from learning.tasks import is_causal, task_of
 
 _BATCH: Final = 256
 _EPOCHS: Final = 3.0
+# A head at zero gives the biases below it no gradient, so the head goes first.
+_ENCODER: Final[tuple[tuple[Part, float, float], ...]] = (
+    ("last_layer", 10.0, 1e-2),
+    ("bitfit", 1.0, 2e-3),
+)
 
 
 class PhaseSettings(BaseModel):
@@ -60,6 +65,11 @@ class Settings(PhaseSettings):
     max_length: int = Field(128, ge=8, le=4096)
     labels: list[str] | None = None
 
+    @property
+    def one_phase(self) -> bool:
+        """Did the client describe the run itself?"""
+        return bool(self.model_fields_set & {"method", "n_epochs", "steps", "learning_rate"})
+
 
 class DpBitfit:
     """See the module."""
@@ -68,11 +78,13 @@ class DpBitfit:
 
     def plan(self, given: Mapping[str, Any], facts: Facts) -> Plan:
         settings = _settings(given)
+        causal = is_causal(facts.base)
+        if not causal and not settings.phases and not settings.one_phase:
+            settings = settings.model_copy(update={"phases": _default_phases()})
         records = settings.dataset_size or facts.records
         delta = settings.delta or min(facts.delta, 1 / (2 * records))
         if delta >= 1 / records:
             raise MethodError("must be smaller than 1 / dataset_size", "delta")
-        causal = is_causal(facts.base)
         if not causal and len(facts.labels) < 2:
             raise MethodError("needs at least two different labels in the data", "labels")
         run = _run(settings, records, delta, None if causal else "auto")
@@ -92,7 +104,7 @@ class DpBitfit:
             "batch_size": round(run.expected_batch),
             "noise_multiplier": sigma,
         }
-        shown |= {"steps": run.total_steps, "n_epochs": run.phases[0].epochs}
+        shown |= {"steps": run.total_steps, "n_epochs": sum(p.epochs for p in run.phases)}
         return Plan(
             account="dpsgd",
             history=history,
@@ -128,6 +140,13 @@ def _settings(given: Mapping[str, Any]) -> Settings:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         path = ".".join(str(part) for part in fault["loc"])
         raise MethodError(fault["msg"].removeprefix("Value error, "), path or None) from None
+
+
+def _default_phases() -> list[PhaseSettings]:
+    return [
+        PhaseSettings(method=part, n_epochs=epochs, learning_rate=rate, steps=None, batch_size=None)
+        for part, epochs, rate in _ENCODER
+    ]
 
 
 def _run(settings: Settings, records: int, delta: float, head: str | None) -> FineTuning:

@@ -104,6 +104,11 @@ class Running:
             assert time.monotonic() < deadline, (job.status, job.to_dict())
             time.sleep(0.1)
 
+    def wait_for_steps(self, job_id: str) -> None:
+        """Wait until a job has taken some steps and has most of them before it."""
+        while self.acme.fine_tuning.jobs.retrieve(job_id).to_dict()["penname"]["steps_done"] < 2:
+            time.sleep(0.05)
+
     def folder(self, job_id: str) -> Path:
         return self.services.settings.resolved_jobs_dir / job_id
 

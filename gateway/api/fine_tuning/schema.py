@@ -42,11 +42,6 @@ class CreateJob(BaseModel):
     integrations: list[dict[str, Any]] | None = Field(None, max_length=0)
 
 
-def event_id(event: JobEvent) -> str:
-    prefix = "ftckpt_" if event.kind == "checkpoint" else "ftevent-"
-    return f"{prefix}{event.number:016x}"
-
-
 def event_number(identifier: str) -> int | None:
     """Return the number in an id of an event or a checkpoint; None for anything else."""
     for prefix in ("ftckpt_", "ftevent-"):
@@ -105,7 +100,7 @@ def job_object(job: Job) -> dict[str, Any]:
 def event_object(event: JobEvent) -> dict[str, Any]:
     """Return an event as OpenAI shows it."""
     return {
-        "id": event_id(event),
+        "id": f"ftevent-{event.number:016x}",
         "object": "fine_tuning.job.event",
         "created_at": int(event.created_at),
         "level": event.level,
@@ -119,7 +114,7 @@ def checkpoint_object(job: Job, event: JobEvent) -> dict[str, Any]:
     """Return a checkpoint as OpenAI shows it."""
     step = int(event.data["step"])
     return {
-        "id": event_id(event),
+        "id": f"ftckpt_{event.number:016x}",
         "object": "fine_tuning.job.checkpoint",
         "created_at": int(event.created_at),
         "fine_tuned_model_checkpoint": f"{job.private['name']}:ckpt-step-{step}",
