@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from learning.bitfit.accountant import Accountant, Entry, calibrate
+from learning.bitfit.accountant import COARSE, Accountant, Entry, calibrate
 from learning.bitfit.clipping import Clipping
 from learning.bitfit.config import FineTuning, Phase
 from learning.bitfit.select import Method as Part
@@ -121,7 +121,8 @@ class DpBitfit:
             for e in history
             if e["steps"]
         ]
-        return Accountant(entries).epsilon(delta)
+        # A coarse grid is still an upper bound, by some thousandths.
+        return Accountant(entries).epsilon(delta, interval=COARSE)
 
     def run(self, work: Work) -> Result | None:
         from learning.methods._bitfit_run import run

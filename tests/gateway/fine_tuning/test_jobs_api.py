@@ -265,7 +265,7 @@ def test_a_retried_request_makes_one_job(trainer: Running) -> None:
 
 def test_a_running_job_is_paused_resumed_and_finished(trainer: Running) -> None:
     jobs = trainer.acme.fine_tuning.jobs
-    made = trainer.create(trainer.upload(rows(30, next(salts))), steps=60, batch_size=5)
+    made = trainer.create(trainer.upload(rows(30, next(salts))), steps=30, batch_size=5)
     trainer.wait_for_steps(made.id)
     assert jobs.pause(made.id).status == "running"
     paused = trainer.wait(made.id, "paused")
@@ -276,5 +276,5 @@ def test_a_running_job_is_paused_resumed_and_finished(trainer: Running) -> None:
     done = trainer.wait(made.id).to_dict()["penname"]
     messages = [e.message for e in jobs.list_events(made.id, limit=100)]
     assert f"Phase bitfit from step {done_before}" in messages
-    assert done["steps_charged"] == done["steps_total"] == 60
+    assert done["steps_charged"] == done["steps_total"] == 30
     assert done["epsilon_spent"] == pytest.approx(done["epsilon_reserved"])

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 # Test folders are no packages, so helpers shared by several folders need theirs on the path.
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
 from job_process import open_db, settings_for
 from jobs_gateway import TINY, rows, save_tiny_encoder
