@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from learning.bitfit import checks
-from learning.bitfit.capture import Capture
+from learning.bitfit.capture import Capture, quiet
 from learning.bitfit.clipping import CLIPPINGS, Clipping, factors
 from learning.bitfit.errors import PrivacyError
 from learning.bitfit.losses import Batch, Loss
@@ -242,10 +242,11 @@ class PrivateModel:
 
     def _add_ghost(self, losses: Tensor, scale: Tensor) -> None:
         self._clear_gradients()
-        torch.autograd.backward(
-            (losses * scale.to(losses.dtype)).sum(),
-            inputs=[item.parameter for item in self._ghost],
-        )
+        with quiet():
+            torch.autograd.backward(
+                (losses * scale.to(losses.dtype)).sum(),
+                inputs=[item.parameter for item in self._ghost],
+            )
         for item, part in zip(self.trained, self._split(self._sum), strict=True):
             if not item.written_out and item.parameter.grad is not None:
                 part += item.parameter.grad
