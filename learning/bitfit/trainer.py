@@ -134,6 +134,7 @@ class _Run:
         self.done_before = 0
 
     def execute(self, should_stop: Callable[[], bool]) -> TrainResult:
+        self.processes.refuse_different(self.base)
         saved = load_checkpoint(self.folder, self.digest, self.base) if self.folder else None
         if saved is None:
             self.sigma = self._sigma()
