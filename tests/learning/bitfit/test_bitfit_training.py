@@ -26,7 +26,7 @@ from learning.bitfit import (
 )
 from learning.bitfit.checkpoint import FILE
 from learning.bitfit.data import tokenized
-from learning.bitfit.job import read_records
+from learning.bitfit.job import Job, read_records, run_job
 from privacy.randomness import SeededRandomness
 
 RECORDS = 40
@@ -349,7 +349,7 @@ def test_the_worker_stops_on_a_signal_and_goes_on(tmp_path: Path) -> None:
     BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(base)
     lines = [{"text": f"{w} film", "label": w} for w in ("good", "bad")] * 10
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    run = config(dataset_size=20, expected_batch=5, phases=(Phase(epochs=150),))
+    run = config(dataset_size=20, expected_batch=5, phases=(Phase(epochs=40),))
     job = {
         "model": str(base),
         "data": str(tmp_path / "data.jsonl"),
@@ -373,7 +373,7 @@ def test_the_worker_stops_on_a_signal_and_goes_on(tmp_path: Path) -> None:
     assert process.returncode == 3, errors
     events = [json.loads(line) for line in rest.splitlines()]
     assert events[-1]["kind"] == "stopped" and not (tmp_path / "out").exists()
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    last = json.loads(done.stdout.splitlines()[-1])
-    assert (last["kind"], last["step"]) == ("done", 600)
-    assert read_card(tmp_path / "out" / "delta.safetensors")["history"][0]["steps"] == 600
+    last: list[Event] = []
+    done = run_job(Job.model_validate(job), last.append)
+    assert done.status == "completed" and last[-1].step == 160
+    assert read_card(tmp_path / "out" / "delta.safetensors")["history"][0]["steps"] == 160
