@@ -69,7 +69,7 @@ CPU = [
     Shape("minilm", 256, 8),
     Shape("minilm", 64, 32),
     Shape("bert-base", 64, 8),
-    Shape("gpt2-small", 64, 8),
+    Shape("gpt2-small", 64, 4),
     Shape("vit-base", 197, 4),
 ]
 CUDA = [
