@@ -170,15 +170,16 @@ class PrivateModel:
         Raises:
             PrivacyError: A microbatch's per-example gradients did not add up to autograd's.
         """
+        total = self._sum
+        if self.settings.noise_multiplier > 0:
+            # Drawn on the host while an accelerator still works; the check below waits for it.
+            std = self.settings.noise_multiplier * self.settings.max_grad_norm
+            total += std * self._noise.normal(self._width, total.device).to(total.dtype)
         if bool(self._mismatch):
             raise PrivacyError(
                 "per-example gradients do not add up to the gradient of the batch: a trained "
                 "parameter is also used outside its layer's forward. Exclude it from training"
             )
-        total = self._sum
-        if self.settings.noise_multiplier > 0:
-            std = self.settings.noise_multiplier * self.settings.max_grad_norm
-            total += std * self._noise.normal(self._width, total.device).to(total.dtype)
         if self._reduce is not None:
             self._reduce(total)
         total /= self.settings.expected_batch

@@ -217,6 +217,11 @@ def test_noise_has_the_stated_deviation_and_never_repeats() -> None:
     assert not torch.equal(
         system.normal(8, torch.device("cpu")), system.normal(8, torch.device("cpu"))
     )
+    draw = system.normal(400_000, torch.device("cpu")).double()
+    assert abs(float(draw.mean())) < 0.01 and abs(float(draw.std()) - 1) < 0.006
+    assert (
+        abs(float((draw**4).mean()) - 3) < 0.08 and float((draw.abs() > 3).double().mean()) > 2e-3
+    )
     assert isinstance(make_private(Model(), PrivacySettings(1.0, 1.0))._noise, SystemNoise)
 
 
