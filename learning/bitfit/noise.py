@@ -31,7 +31,8 @@ class SystemNoise:
     def normal(self, size: int, device: torch.device) -> Tensor:
         if device.type == "cpu" or size <= _HOST_DRAWS:
             uniform = torch.from_numpy(SystemRandomness().uniform(size))
-            return torch.special.ndtri(uniform).to(device, torch.float32)
+            normal: Tensor = torch.special.ndtri(uniform)
+            return normal.to(device, torch.float32)
         generator = torch.Generator(device)
         # A signed 64-bit integer is what every device's generator accepts.
         generator.manual_seed(secrets.randbits(64) - 2**63)
