@@ -23,6 +23,14 @@ from learning.bitfit.layers import bias_rule, norm_weight_rule, weight_gradient
 from learning.bitfit.select import Trained, Use
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what torch says of the first layer of a frozen model: no input needs a gradient."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Full backward hook is firing when")
+        yield
+
+
 class Capture:
     """Per-example gradients of one microbatch.
 
@@ -85,9 +93,7 @@ class Capture:
         self._written.clear()
         self.gradients.zero_()
         try:
-            with warnings.catch_warnings():
-                # Said of the first layer of a frozen model: no input of it requires a gradient.
-                warnings.filterwarnings("ignore", "Full backward hook is firing when")
+            with quiet():
                 yield
         finally:
             self._recording = False

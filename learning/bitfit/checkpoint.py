@@ -19,7 +19,7 @@ from learning.bitfit.errors import CheckpointError
 FORMAT: Final = "penname-bitfit-checkpoint-1"
 FILE: Final = "checkpoint.pt"
 SEED_POLICY: Final = (
-    "noise and batches are drawn from the operating system's CSPRNG, seeded anew for every draw; "
+    "noise and batches are drawn from the operating system's CSPRNG, anew at every step; "
     "no seed is stored, a resumed run draws fresh noise"
 )
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from learning.bitfit import checks
-from learning.bitfit.capture import Capture
+from learning.bitfit.capture import Capture, quiet
 from learning.bitfit.clipping import CLIPPINGS, Clipping, factors
 from learning.bitfit.errors import PrivacyError
 from learning.bitfit.losses import Batch, Loss
@@ -170,15 +170,16 @@ class PrivateModel:
         Raises:
             PrivacyError: A microbatch's per-example gradients did not add up to autograd's.
         """
+        total = self._sum
+        if self.settings.noise_multiplier > 0:
+            # Drawn on the host while an accelerator still works; the check below waits for it.
+            std = self.settings.noise_multiplier * self.settings.max_grad_norm
+            total += std * self._noise.normal(self._width, total.device).to(total.dtype)
         if bool(self._mismatch):
             raise PrivacyError(
                 "per-example gradients do not add up to the gradient of the batch: a trained "
                 "parameter is also used outside its layer's forward. Exclude it from training"
             )
-        total = self._sum
-        if self.settings.noise_multiplier > 0:
-            std = self.settings.noise_multiplier * self.settings.max_grad_norm
-            total += std * self._noise.normal(self._width, total.device).to(total.dtype)
         if self._reduce is not None:
             self._reduce(total)
         total /= self.settings.expected_batch
@@ -242,10 +243,11 @@ class PrivateModel:
 
     def _add_ghost(self, losses: Tensor, scale: Tensor) -> None:
         self._clear_gradients()
-        torch.autograd.backward(
-            (losses * scale.to(losses.dtype)).sum(),
-            inputs=[item.parameter for item in self._ghost],
-        )
+        with quiet():
+            torch.autograd.backward(
+                (losses * scale.to(losses.dtype)).sum(),
+                inputs=[item.parameter for item in self._ghost],
+            )
         for item, part in zip(self.trained, self._split(self._sum), strict=True):
             if not item.written_out and item.parameter.grad is not None:
                 part += item.parameter.grad

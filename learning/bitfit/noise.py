@@ -1,10 +1,15 @@
-"""Gaussian noise whose seed comes from the operating system."""
+"""Gaussian noise out of the operating system's CSPRNG."""
 
 import secrets
-from typing import Protocol
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor
+
+from privacy.randomness import SystemRandomness
+
+# Above this, on an accelerator, drawing on the host would cost more than the step itself.
+_HOST_DRAWS: Final = 2**20
 
 
 class NoiseSource(Protocol):
@@ -15,13 +20,19 @@ class NoiseSource(Protocol):
 
 
 class SystemNoise:
-    """A generator seeded anew from the OS CSPRNG for every draw; nothing is kept, nothing replayed.
+    """Every draw comes from the operating system; nothing is kept, nothing can be replayed.
 
-    The Gaussian itself is sampled in fp32 by torch: the usual floating-point gap of DP-SGD
-    (docs/bitfit.md) applies.
+    Inverse CDF in fp64 over 53 random bits, rounded to fp32. Torch's generator for the CPU would
+    not do: whatever its seed, it keeps 32 bits of it, few enough to try them all. Only large draws
+    on an accelerator (full fine-tuning) use the device's Philox generator, which keeps 64 bits, with
+    a fresh seed for every draw. The floating-point gap of DP-SGD (docs/bitfit.md) applies.
     """
 
     def normal(self, size: int, device: torch.device) -> Tensor:
+        if device.type == "cpu" or size <= _HOST_DRAWS:
+            uniform = torch.from_numpy(SystemRandomness().uniform(size))
+            normal: Tensor = torch.special.ndtri(uniform)
+            return normal.to(device, torch.float32)
         generator = torch.Generator(device)
         # A signed 64-bit integer is what every device's generator accepts.
         generator.manual_seed(secrets.randbits(64) - 2**63)

@@ -10,6 +10,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from learning.bitfit.errors import CheckpointError
+
 
 class Processes:
     """The processes of a torchrun job, or this one alone.
@@ -45,6 +47,14 @@ class Processes:
         if self.world > 1:
             for tensor in tensors:
                 dist.broadcast(tensor.detach(), 0)
+
+    def refuse_different(self, fingerprint: str) -> None:
+        """Raise CheckpointError unless every process holds the same base model."""
+        found: list[str | None] = [fingerprint] * self.world
+        if self.world > 1:
+            dist.all_gather_object(found, fingerprint)
+        if len(set(found)) > 1:
+            raise CheckpointError("the processes hold different base models; load the same weights")
 
     def barrier(self) -> None:
         """Wait for the others."""

@@ -134,6 +134,7 @@ class _Run:
         self.done_before = 0
 
     def execute(self, should_stop: Callable[[], bool]) -> TrainResult:
+        self.processes.refuse_different(self.base)
         saved = load_checkpoint(self.folder, self.digest, self.base) if self.folder else None
         if saved is None:
             self.sigma = self._sigma()
@@ -222,7 +223,7 @@ class _Run:
             self.account.charge(self.config.rate_of(phase), self.sigma, label=phase.method)
         engine.step(optimizer)
         self.done += 1
-        every = max(1, self.config.total_steps // 100)
+        every = max(1, self.config.total_steps // 50)
         if self.done % every == 0:
             mean = torch.cat(losses).mean().item() if losses and self.config.report_loss else None
             self._tell("step", phase, mean)
