@@ -53,14 +53,10 @@ class LocalEngine:
         return f"{self._host}/{child.pid}/{_started(child.pid)}"
 
     def poll(self, handle: str) -> State:
-        pid = self._pid(handle)
-        if pid is None:
-            return "ended"
-        child = self._children.get(pid)
-        if child is not None and child.poll() is not None:
-            del self._children[pid]
-            return "ended"
-        return "running"
+        for pid, child in list(self._children.items()):
+            if child.poll() is not None:
+                del self._children[pid]
+        return "ended" if self._pid(handle) is None else "running"
 
     def stop(self, handle: str, *, force: bool = False) -> None:
         pid = self._pid(handle)

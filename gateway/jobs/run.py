@@ -23,7 +23,7 @@ from store.tuned import TunedModelStore
 
 _log = logging.getLogger(__name__)
 _MAX_FAILURES: Final = 3
-_GRACE_SECONDS: Final = 5.0
+_GRACE_SECONDS: Final = 10.0
 _RESULT_PURPOSE: Final = "fine-tune-results"
 
 
@@ -100,8 +100,14 @@ class Run:
         self._engine.stop(self.job.handle or "")
 
     def abandon(self) -> None:
-        """End the worker of a job that somebody else holds now; its rows are not ours to change."""
-        self._engine.stop(self.job.handle or "", force=True)
+        """Leave a job that somebody else holds now, ending its worker unless they took that over."""
+        try:
+            now = self._jobs.get(self.job.tenant_id, self.job.id)
+            taken_over = now.status == "running" and now.handle == self.job.handle
+        except NotFound:
+            taken_over = False
+        if not taken_over:
+            self._engine.stop(self.job.handle or "", force=True)
 
     def _taken_over(self) -> bool:
         if not self.job.handle:
@@ -261,10 +267,9 @@ class Run:
             self._jobs.release(self.job, "paused", [NewEvent("The job is paused.")])
             self.ended = True
         else:
-            self._requeue(
-                "The worker died; the job resumes from its last checkpoint.",
-                "stopped" not in result,
-            )
+            # Asked to stop while it was still starting, a worker leaves no result: no fault of it.
+            died = "stopped" not in result and self._stopping is None
+            self._requeue("The worker died; the job resumes from its last checkpoint.", died)
 
     def _requeue(self, message: str, failed: bool) -> None:
         self.folder.remove_rows()

@@ -25,7 +25,7 @@ from store.jobs import JobStore
 from store.tuned import TunedModelStore
 
 _log = logging.getLogger(__name__)
-_PATIENCE: Final = 8.0
+_PATIENCE: Final = 15.0
 
 
 def make_engine(settings: Settings) -> Engine:

@@ -48,14 +48,14 @@ def starts(messages: list[str]) -> list[int]:
 
 def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:  # type: ignore[valid-type]
     # Steps enough that only the cancellation ends it.
-    made = bench.create(steps=20_000, checkpoint_every=5)
+    made = bench.create(steps=20_000, checkpoint_every=20)
     command = [sys.executable, str(Path(__file__).parent / "job_process.py")]
     first = subprocess.Popen(
         [*command, str(bench.data_dir), str(bench.models_dir)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     try:
-        job = bench.until(made.id, lambda j: j.steps_taken > 10)
+        job = bench.until(made.id, lambda j: j.steps_done >= 20)
         assert not (bench.folder(made.id) / "data.jsonl").exists()
         worker_of(job).kill()
         second = bench.until(made.id, lambda j: j.attempts == 2 and moved_on(j, job))
@@ -65,18 +65,20 @@ def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:  # t
         first.kill()
         first.wait()
     orphan = worker_of(second)
-    # With its gateway dead the worker goes away by itself, unless another adopts the job in time.
+    # With its gateway dead the worker saves and goes away by itself.
+    bench.until(made.id, lambda _job: is_gone(orphan))
+    kept = last_checkpoint(bench.folder(made.id))
     supervisor = bench.supervisor()
     supervisor.start()
     try:
-        job = bench.until(made.id, lambda j: j.attempts >= 3 and moved_on(j, second))
-        running = worker_of(job)
-        assert running.pid == orphan.pid or is_gone(orphan)
+        third = bench.until(made.id, lambda j: j.attempts > 2 and j.steps_done > kept)
+        running = worker_of(third)
     finally:
         supervisor.stop()
     assert is_gone(running)
     begun = starts(bench.messages(made.id))
-    assert begun[0] == 0 and all(step % 5 == 0 for step in begun) and begun == sorted(begun)
+    assert begun[0] == 0 and begun[1] % 20 == 0 and begun[1] <= job.steps_taken
+    assert begun[2] == kept
     # A clean stop: saved, given back, nothing lost.
     job = bench.job(made.id)
     assert (job.status, job.owner, job.failures) == ("queued", "", 0)
@@ -85,7 +87,7 @@ def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:  # t
     saved = last_checkpoint(bench.folder(made.id))
     assert job.steps_taken == taken >= saved > begun[-1]
     lost = taken - saved
-    assert 0 <= total_steps(job.plan) - 20_000 <= lost <= 2 * 5
+    assert 0 <= total_steps(job.plan) - 20_000 <= lost <= 2 * 20
     done = bench.jobs.want("acme", made.id, "cancel", cost_of(method("dp_bitfit"), job.delta))
     (row,) = Ledger(bench.db).rows("acme", accounts=["dpsgd"])
     assert row.epsilon == done.spent_epsilon
@@ -154,11 +156,12 @@ def _no_base(name: str, models_dir: Path) -> Path:
     raise run_module.UnknownBase("There is no such base model.")
 
 
-def test_a_stolen_lease_ends_the_worker_of_the_old_owner(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_who_lost_the_lease_lets_go_and_the_worker_ends_by_itself(bench: Bench) -> None:  # type: ignore[valid-type]
     made = bench.create(steps=20_000)
     supervisor = bench.supervisor()
     supervisor.tick()
     job = bench.job(made.id)
+    assert job.handle is not None
     worker = worker_of(job)
     assert os.getpgid(worker.pid) == worker.pid  # a group of its own
     with bench.db.write() as session:
@@ -169,6 +172,9 @@ def test_a_stolen_lease_ends_the_worker_of_the_old_owner(bench: Bench) -> None: 
         run._renewed -= 100
     supervisor.tick()
     assert supervisor._runs == {}
-    gone, _ = psutil.wait_procs([worker], timeout=10)
-    assert gone
+    # The new owner may have taken the worker over, so it is left; nobody renews its lease, so it ends.
+    assert supervisor._engine.poll(job.handle) == "running"
+    psutil.wait_procs([worker], timeout=60)
+    assert supervisor._engine.poll(job.handle) == "ended"
     assert bench.job(made.id).owner == "else"
+    assert not (bench.folder(made.id) / "data.jsonl").exists()
