@@ -42,6 +42,7 @@ class Bench:
         self.data_dir, self.models_dir = data_dir, models_dir
         self.db = open_db(data_dir)
         self.files, self.jobs = FileStore(self.db), JobStore(self.db)
+        self.engine = "local"
         TenantStore(self.db).create("acme")
 
     def settings(self, **more: Any) -> Settings:
@@ -50,7 +51,9 @@ class Bench:
     def create(self, content: bytes | None = None, **more: Any) -> Job:
         fields = {k: more.pop(k) for k in ("validation_file", "model") if k in more}
         file = self.files.create("acme", "t.jsonl", "fine-tune", content or rows()).id
-        services = SimpleNamespace(db=self.db, files=self.files, settings=self.settings())
+        services = SimpleNamespace(
+            db=self.db, files=self.files, settings=self.settings(job_engine=self.engine)
+        )
         own = {"steps": 6, "batch_size": 20, "epsilon": 4.0, **more}
         method = {"type": "dp_bitfit", "dp_bitfit": own}
         body = {"model": TINY, "training_file": file, "method": method, **fields}
