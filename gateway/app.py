@@ -14,15 +14,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.api.chat.routes import router as chat
 from gateway.api.files.routes import router as files
+from gateway.api.fine_tuning.routes import router as fine_tuning
 from gateway.api.health.routes import router as health
 from gateway.api.models.routes import router as models
 from gateway.api.privacy.routes import router as privacy_routes
 from gateway.api.vector_stores.routes import router as vector_stores
 from gateway.errors import ApiError, fault_text
 from gateway.housekeeping import keep_house
+from gateway.jobs.supervisor import supervised
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.services import Services
+from gateway.tuned import TunedModels
 from store.errors import StoreError
 
 _log = logging.getLogger("gateway.access")
@@ -33,7 +36,7 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group, supervised(services):
             house = group.create_task(keep_house(services))
             yield
             house.cancel()
@@ -48,8 +51,9 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
     )
     app.state.services = services
     app.state.pipeline = pipeline
+    app.state.tuned = TunedModels(services)
     app.state.started_at = int(time.time())
-    for router in (chat, models, files, vector_stores, privacy_routes, health):
+    for router in (chat, models, files, vector_stores, fine_tuning, privacy_routes, health):
         app.include_router(router)
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _validation_error)

@@ -2,6 +2,7 @@
 
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -70,8 +71,49 @@ class Settings(BaseSettings):
         10.0, gt=0, description="Minutes between two looks for sessions to be forgotten."
     )
     local_model_threads: int = Field(1, ge=1, description="Threads of the local chat model.")
+    job_engine: Literal["local", "ray"] = Field(
+        "local", description="Where fine-tuning jobs run: local (a subprocess) or ray."
+    )
+    jobs_at_once: int = Field(
+        1, ge=0, description="Fine-tuning jobs that this process runs side by side; 0 runs none."
+    )
+    jobs_dir: Path | None = Field(
+        None,
+        description="Folder of running jobs; empty means `jobs` in the data folder. Gateways that "
+        "share a database, and Ray nodes, must share it.",
+    )
+    models_dir: Path | None = Field(
+        None,
+        description="Folder of further base models, one Hugging Face folder each; empty means "
+        "`models` in the data folder.",
+    )
+    job_threads: int = Field(1, ge=1, description="CPU threads of one fine-tuning job.")
+    job_gpus: float = Field(0.0, ge=0, description="GPUs of one fine-tuning job on Ray.")
+    job_disk_bytes: int = Field(
+        2 * 1024**3, ge=1024 * 1024, description="Most that one job's folder may take, in bytes."
+    )
+    job_lease_seconds: float = Field(
+        15.0, ge=2, description="Seconds after which another gateway takes over a silent one's job."
+    )
+    ray_address: str = Field(
+        "http://127.0.0.1:8265", description="Dashboard of the Ray cluster for job_engine ray."
+    )
+    training_epsilon: float = Field(
+        8.0, gt=0, description="Privacy budget (epsilon) of one data set over all jobs on it."
+    )
+    training_delta: float = Field(
+        1e-5, gt=0, lt=1, description="Delta at which training budgets hold."
+    )
     log_level: str = Field("INFO", description="Level of the log: DEBUG, INFO, WARNING or ERROR.")
 
     @cached_property
     def resolved_database_url(self) -> str:
         return self.database_url or f"sqlite:///{self.data_dir.absolute() / 'penname.db'}"
+
+    @cached_property
+    def resolved_jobs_dir(self) -> Path:
+        return (self.jobs_dir or self.data_dir / "jobs").absolute()
+
+    @cached_property
+    def resolved_models_dir(self) -> Path:
+        return (self.models_dir or self.data_dir / "models").absolute()

@@ -17,6 +17,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     String,
+    Text,
     UniqueConstraint,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -230,3 +231,92 @@ class ChunkRow(Base):
     added_version: Mapped[int] = mapped_column(BigInteger)
     sealed_text: Mapped[bytes] = mapped_column(LargeBinary)
     sealed_embedding: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class FineTuningJobRow(Base):
+    """A fine-tuning job, its lease and what it charges to its data set.
+
+    ``dataset`` is the blind index of the training data's content.  ``plan`` and ``history`` are JSON
+    lists of ``{rate, noise_multiplier, steps, label}``: what was reserved, and what was spent once
+    the job is settled.  ``version`` grows with every change of state.
+    """
+
+    __tablename__ = "fine_tuning_jobs"
+    __table_args__ = (
+        UniqueConstraint("tenant_id", "request_key"),
+        Index("ix_fine_tuning_jobs_tenant_id_created_at", "tenant_id", "created_at"),
+        Index("ix_fine_tuning_jobs_tenant_id_dataset", "tenant_id", "dataset"),
+        Index("ix_fine_tuning_jobs_status_created_at", "status", "created_at"),
+    )
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    request_key: Mapped[str | None] = mapped_column(String(64))
+    status: Mapped[str] = mapped_column(String(20))
+    wanted: Mapped[str] = mapped_column(String(16))
+    method: Mapped[str] = mapped_column(String(40))
+    model: Mapped[str] = mapped_column(String(200))
+    engine: Mapped[str] = mapped_column(String(16))
+    training_file: Mapped[str] = mapped_column(String(40))
+    validation_file: Mapped[str | None] = mapped_column(String(40))
+    sealed: Mapped[bytes] = mapped_column(LargeBinary)
+    spec: Mapped[str] = mapped_column(Text)
+    seed: Mapped[int] = mapped_column(BigInteger)
+    account: Mapped[str] = mapped_column(String(16))
+    dataset: Mapped[str] = mapped_column(String(64))
+    plan: Mapped[str] = mapped_column(Text)
+    history: Mapped[str | None] = mapped_column(Text)
+    reserved_epsilon: Mapped[float] = mapped_column(Double)
+    spent_epsilon: Mapped[float | None] = mapped_column(Double)
+    delta: Mapped[float] = mapped_column(Double)
+    steps_total: Mapped[int] = mapped_column(Integer)
+    steps_done: Mapped[int] = mapped_column(Integer)
+    steps_taken: Mapped[int] = mapped_column(Integer)
+    attempts: Mapped[int] = mapped_column(Integer)
+    failures: Mapped[int] = mapped_column(Integer)
+    events_read: Mapped[int] = mapped_column(BigInteger)
+    owner: Mapped[str] = mapped_column(String(80))
+    lease_until: Mapped[float] = mapped_column(Double)
+    handle: Mapped[str | None] = mapped_column(String(200))
+    error: Mapped[str | None] = mapped_column(Text)
+    result_files: Mapped[str] = mapped_column(Text)
+    estimated_finish: Mapped[float | None] = mapped_column(Double)
+    version: Mapped[int] = mapped_column(Integer)
+    created_at: Mapped[float] = mapped_column(Double)
+    started_at: Mapped[float | None] = mapped_column(Double)
+    finished_at: Mapped[float | None] = mapped_column(Double)
+
+
+class FineTuningEventRow(Base):
+    """Something a job reports; public figures only, no training text."""
+
+    __tablename__ = "fine_tuning_events"
+    __table_args__ = (
+        Index("ix_fine_tuning_events_job_id_number", "job_id", "number"),
+        {"sqlite_autoincrement": True},
+    )
+
+    number: Mapped[int] = mapped_column(_RowNumber, primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("fine_tuning_jobs.id", ondelete="CASCADE"))
+    kind: Mapped[str] = mapped_column(String(16))
+    level: Mapped[str] = mapped_column(String(8))
+    message: Mapped[str] = mapped_column(Text)
+    data: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[float] = mapped_column(Double)
+
+
+class TunedModelRow(Base):
+    """A fine-tuned model that can be served; ``ref`` is the blind index of its public name."""
+
+    __tablename__ = "tuned_models"
+    __table_args__ = (UniqueConstraint("tenant_id", "ref"),)
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"))
+    job_id: Mapped[str] = mapped_column(String(40))
+    ref: Mapped[str] = mapped_column(String(64))
+    sealed_name: Mapped[bytes] = mapped_column(LargeBinary)
+    method: Mapped[str] = mapped_column(String(40))
+    base: Mapped[str] = mapped_column(String(200))
+    file_id: Mapped[str] = mapped_column(String(40))
+    created_at: Mapped[float] = mapped_column(Double)

@@ -16,8 +16,10 @@ from store.errors import StoreConflict, UnknownTenant
 from store.models import (
     ApiKeyRow,
     FileRecord,
+    FineTuningJobRow,
     SessionRow,
     TenantRow,
+    TunedModelRow,
     VectorStoreRecord,
     new_id,
 )
@@ -172,7 +174,14 @@ class TenantStore:
             row = session.get(TenantRow, tenant_id, with_for_update=True)
             if row is None:
                 return False
-            for table in (VectorStoreRecord, FileRecord, SessionRow, ApiKeyRow):
+            for table in (
+                VectorStoreRecord,
+                TunedModelRow,
+                FineTuningJobRow,
+                FileRecord,
+                SessionRow,
+                ApiKeyRow,
+            ):
                 session.execute(delete(table).where(table.tenant_id == tenant_id))
             session.delete(row)
         self._db.tenants.drop(tenant_id)

@@ -34,6 +34,26 @@ def print_json(value: object) -> None:
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
+def parse_settings(pairs: list[str]) -> dict[str, object]:
+    """Return NAME=VALUE pairs as a dictionary; a value that is no JSON is text.
+
+    Raises:
+        CommandError: A pair has no name or no value.
+    """
+    import orjson
+
+    found: dict[str, object] = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if not name or not value:
+            raise CommandError(f"--set needs NAME=VALUE, not {pair!r}")
+        try:
+            found[name] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            found[name] = value
+    return found
+
+
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[str, float], None]]:
     """Show a bar on standard error; yields a callback of (step, share done)."""

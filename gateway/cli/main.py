@@ -16,9 +16,13 @@ app = typer.Typer(
 keys_app = typer.Typer(help="API keys.", no_args_is_help=True)
 policy_app = typer.Typer(help="Policies: check, show, try.", no_args_is_help=True)
 pools_app = typer.Typer(help="Public name pools.", no_args_is_help=True)
+finetune_app = typer.Typer(
+    help="Private fine-tuning: create, watch, list, cancel.", no_args_is_help=True
+)
 app.add_typer(keys_app, name="keys")
 app.add_typer(policy_app, name="policy")
 app.add_typer(pools_app, name="pools")
+app.add_typer(finetune_app, name="finetune")
 
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Data folder; default: PENNAME_DATA_DIR.")
@@ -195,6 +199,102 @@ def pools_verify() -> None:
     from gateway.cli.pools import verify
 
     verify()
+
+
+Tenant = Annotated[str, typer.Option("--tenant")]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job: ftjob-...")]
+
+
+@finetune_app.command("create")
+def finetune_create(
+    file: Annotated[Path, typer.Argument(help='JSON lines: {"text", "label"} or {"messages"}.')],
+    model: Annotated[str, typer.Option("--model", help="Base model.")] = "all-MiniLM-L6-v2",
+    method: Annotated[str, typer.Option("--method", help="Method of training.")] = "dp_bitfit",
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="Privacy of this job; smaller is stricter.")
+    ] = None,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE of the method, value in JSON; repeatable."),
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option("--validation", help="A public file, for metrics.")
+    ] = None,
+    suffix: Annotated[str | None, typer.Option("--suffix", help="Part of the name.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Leave it to a running server.")] = False,
+    tenant: Tenant = "default",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Train on a file, with live progress; the trained model is served by `penname serve`."""
+    from gateway.cli.console import parse_settings
+    from gateway.cli.finetune import create
+
+    given = parse_settings(setting or [])
+    if epsilon is not None:
+        given["epsilon"] = epsilon
+    create(
+        _settings(data_dir=data_dir),
+        tenant,
+        file,
+        model=model,
+        method=method,
+        given=given,
+        validation=validation,
+        suffix=suffix,
+        detach=detach,
+        as_json=as_json,
+    )
+
+
+@finetune_app.command("list")
+def finetune_list(
+    tenant: Tenant = "default", data_dir: DataDir = None, as_json: Json = False
+) -> None:
+    """List jobs, newest first."""
+    from gateway.cli.finetune import show_all
+
+    show_all(_settings(data_dir=data_dir), tenant, as_json)
+
+
+@finetune_app.command("watch")
+def finetune_watch(job: JobId, tenant: Tenant = "default", data_dir: DataDir = None) -> None:
+    """Run what is queued and show a job's progress to its end."""
+    from gateway.cli.finetune import watch
+
+    watch(_settings(data_dir=data_dir), tenant, job, False)
+
+
+@finetune_app.command("plot")
+def finetune_plot(job: JobId, tenant: Tenant = "default", data_dir: DataDir = None) -> None:
+    """Draw epsilon and metrics over steps into the job's folder."""
+    from gateway.cli.finetune import watch
+
+    watch(_settings(data_dir=data_dir), tenant, job, True)
+
+
+@finetune_app.command("cancel")
+def finetune_cancel(job: JobId, tenant: Tenant = "default", data_dir: DataDir = None) -> None:
+    """Cancel a job; the steps it took stay charged."""
+    from gateway.cli.finetune import change
+
+    change(_settings(data_dir=data_dir), tenant, job, "cancel")
+
+
+@finetune_app.command("pause")
+def finetune_pause(job: JobId, tenant: Tenant = "default", data_dir: DataDir = None) -> None:
+    """Pause a job after a checkpoint."""
+    from gateway.cli.finetune import change
+
+    change(_settings(data_dir=data_dir), tenant, job, "pause")
+
+
+@finetune_app.command("resume")
+def finetune_resume(job: JobId, tenant: Tenant = "default", data_dir: DataDir = None) -> None:
+    """Queue a paused job again."""
+    from gateway.cli.finetune import change
+
+    change(_settings(data_dir=data_dir), tenant, job, "resume")
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from gateway.api.chat.service import Stream, complete
+from gateway.api.chat.tuned import answer_tuned
 from gateway.auth import Principal, principal
 from gateway.body import read_body
 from gateway.deadline import Deadline
@@ -15,6 +16,7 @@ from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.request import parse_chat
 from gateway.services import Services
+from gateway.tuned import PREFIX
 from gateway.work import in_worker_until
 
 router = APIRouter(prefix="/v1")
@@ -38,6 +40,8 @@ async def chat_completions(
 async def _answer(request: Request, who: Principal, pipeline: Pipeline) -> Response:
     services: Services = request.app.state.services
     body = parse_chat(await read_body(request, services.settings.max_body_bytes))
+    if body["model"].startswith(PREFIX):
+        return await answer_tuned(services, request.app.state.tuned, who.tenant_id, body)
     request_id = request.state.request_id
     deadline = Deadline(services.settings.request_timeout)
     prepared = await in_worker_until(

@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from gateway.api.files import service
-from gateway.api.files.schema import Order, Purpose, file_object
+from gateway.api.files.schema import Listed, Order, file_object
 from gateway.api.files.upload import read_upload
 from gateway.auth import Principal, principal, services
 from gateway.json import JsonResponse
@@ -31,7 +31,7 @@ async def create_file(request: Request, who: Who, app: App) -> Response:
 def list_files(
     who: Who,
     app: App,
-    purpose: Purpose | None = None,
+    purpose: Listed | None = None,
     after: str | None = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
     order: Order = "desc",

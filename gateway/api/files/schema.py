@@ -6,6 +6,8 @@ from store.files import FileRow
 
 Purpose = Literal["assistants", "batch", "fine-tune", "vision", "user_data", "evals"]
 PURPOSES: Final[tuple[str, ...]] = get_args(Purpose)
+# What a list may be restricted to: uploads, and what fine-tuning jobs leave.
+Listed = Literal[Purpose, "fine-tune-results"]
 Order = Literal["asc", "desc"]
 
 

@@ -1,0 +1,1 @@
+"""Where fine-tuning jobs run: one interface, two engines."""

@@ -1,0 +1,54 @@
+"""Chat completions of fine-tuned models: answered here, so nothing is sanitised and nothing leaves."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from starlette.responses import Response, StreamingResponse
+
+from gateway.json import JsonResponse
+from gateway.services import Services
+from gateway.tuned import TunedModels
+from gateway.work import in_worker
+from learning.methods.base import Answer
+
+
+async def answer_tuned(
+    services: Services, tuned: TunedModels, tenant_id: str, body: dict[str, Any]
+) -> Response:
+    """Answer with a tuned model; a classifier's answer is the label, its scores go beside it."""
+    answer = await in_worker(services.workers, tuned.answer, tenant_id, body["model"], body)
+    whole = _completion(body["model"], answer)
+    if not body.get("stream"):
+        return JsonResponse(whole)
+    return StreamingResponse(_chunks(whole), media_type="text/event-stream")
+
+
+def _completion(model: str, answer: Answer) -> dict[str, Any]:
+    total = answer.prompt_tokens + answer.completion_tokens
+    message = {"role": "assistant", "content": answer.text, "refusal": None}
+    return {
+        "id": f"chatcmpl-{secrets.token_hex(12)}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": model,
+        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+        "usage": {
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.completion_tokens,
+            "total_tokens": total,
+        },
+        "penname": {"local": True, "scores": dict(answer.scores)},
+    }
+
+
+def _chunks(whole: dict[str, Any]) -> Iterator[bytes]:
+    head = {name: whole[name] for name in ("id", "created", "model", "penname")}
+    content = whole["choices"][0]["message"]["content"]
+    for delta, reason in (({"role": "assistant", "content": content}, None), ({}, "stop")):
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        chunk = {**head, "object": "chat.completion.chunk", "choices": [choice]}
+        yield b"data: " + orjson.dumps(chunk) + b"\n\n"
+    yield b"data: [DONE]\n\n"

@@ -1,0 +1,1 @@
+"""Fine-tuning jobs in OpenAI's shapes; training happens here, under a privacy budget."""

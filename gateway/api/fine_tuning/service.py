@@ -1,0 +1,284 @@
+"""The work behind the fine-tuning routes.  Everything blocks; call it in a worker thread."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import orjson
+from pydantic import ValidationError
+
+from gateway.api.files.schema import page
+from gateway.api.files.service import bad_after, get_file, missing
+from gateway.api.fine_tuning.schema import (
+    CreateJob,
+    checkpoint_object,
+    event_number,
+    event_object,
+    job_object,
+)
+from gateway.errors import ApiError, bad_request, budget_exceeded
+from gateway.jobs.bases import UnknownBase, base_path
+from gateway.jobs.budget import BudgetExceeded, budget_check, cost_of
+from gateway.services import Services
+from learning.methods.base import Facts, Method, MethodError, Plan
+from learning.methods.registry import UnknownMethod, method
+from learning.rows import Rows, RowsError, parse_rows
+from learning.tasks import is_causal
+from store.errors import NotFound
+from store.job_rows import Job, JobEvent, NewEvent, NewJob, TransitionRefused, Wanted
+from store.jobs import JobStore
+
+_MOST_LABELS: Final = 200
+
+
+def parse_create(raw: bytes) -> CreateJob:
+    """Parse the body of a creation.  Raises ApiError 400 naming the field, never its value."""
+    try:
+        return CreateJob.model_validate(orjson.loads(raw))
+    except orjson.JSONDecodeError:
+        raise bad_request("The body is not valid JSON in UTF-8.", code="invalid_json") from None
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name = ".".join(str(part) for part in fault["loc"]) or "body"
+        raise bad_request(f"{name}: {fault['msg']}", name) from None
+
+
+def create_job(
+    services: Services, tenant_id: str, body: CreateJob, request_key: str | None
+) -> dict[str, Any]:
+    """Check everything, reserve the budget and queue the job."""
+    jobs = JobStore(services.db)
+    if request_key is not None:
+        found = jobs.by_request(tenant_id, request_key)
+        if found is not None:
+            return job_object(found)
+    kind = _method(body.method.type)
+    rows, labels, given, plan = _planned(services, tenant_id, body, kind)
+    settings = services.settings
+    check = budget_check(kind, settings.training_epsilon, settings.training_delta)
+    dataset = jobs.dataset(tenant_id, rows.canonical())
+    new = NewJob(
+        tenant_id=tenant_id,
+        method=kind.type,
+        model=body.model,
+        engine=settings.job_engine,
+        training_file=body.training_file,
+        validation_file=body.validation_file,
+        spec={
+            "config": plan.config,
+            "sizes": [entry["steps"] for entry in plan.history],
+            "shown": plan.shown,
+        },
+        private={
+            "suffix": body.suffix,
+            "metadata": body.metadata or {},
+            "labels": list(labels),
+            "name": _name(body, tenant_id),
+        },
+        seed=secrets.randbelow(2**31) if body.seed is None else body.seed,
+        account=plan.account,
+        dataset=dataset,
+        plan=plan.history,
+        epsilon=plan.epsilon,
+        delta=plan.delta,
+        request_key=request_key,
+    )
+    try:
+        # Composing takes a moment; done once here, the transaction finds it remembered.
+        check([*jobs.charged(tenant_id, dataset, plan.account), plan.history])
+        job = jobs.create(new, check)
+    except BudgetExceeded as error:
+        raise budget_exceeded(str(error)) from None
+    jobs.add_events(job.id, _first_events(job, rows, labels, "labels" in given))
+    return job_object(job)
+
+
+def _planned(
+    services: Services, tenant_id: str, body: CreateJob, kind: Method
+) -> tuple[Rows, tuple[str, ...], Mapping[str, Any], Plan]:
+    field = f"method.{kind.type}"
+    given = body.method.settings() or body.hyperparameters or {}
+    if not isinstance(given, dict):
+        raise bad_request(f"{field} must be an object.", field)
+    try:
+        base = base_path(body.model, services.settings.resolved_models_dir)
+    except UnknownBase as error:
+        raise bad_request(str(error), "model", "model_not_found") from None
+    rows = _rows(services, tenant_id, body.training_file, "training_file")
+    public = None
+    if body.validation_file is not None:
+        public = _rows(services, tenant_id, body.validation_file, "validation_file")
+    causal = is_causal(base)
+    for found, param in ((rows, "training_file"), (public, "validation_file")):
+        if causal and found is not None and found.kind != "chat":
+            raise bad_request(f'{param}: this model needs rows with "messages".', param)
+    labels = () if causal else _labels(given.get("labels"), rows, public)
+    facts = Facts(len(rows), labels, services.settings.training_delta, base)
+    try:
+        return rows, labels, given, kind.plan(given, facts)
+    except MethodError as error:
+        name = f"{field}.{error.field}" if error.field else field
+        raise bad_request(f"{name}: {error}", name) from None
+
+
+def _method(name: str) -> Method:
+    try:
+        return method(name)
+    except UnknownMethod as error:
+        raise bad_request(str(error), "method.type", "method_not_found") from None
+
+
+def _rows(services: Services, tenant_id: str, file_id: str, param: str) -> Rows:
+    try:
+        row = get_file(services, tenant_id, file_id)
+    except ApiError:
+        raise bad_request(f"{param} is not the id of a file.", param, "file_not_found") from None
+    if row.purpose != "fine-tune":
+        raise bad_request(f'{param}: upload the file with purpose "fine-tune".', param)
+    try:
+        return parse_rows(services.files.content(tenant_id, file_id))
+    except RowsError as error:
+        raise bad_request(f"{param}: {error}", param, f"invalid_{param}") from None
+
+
+def _labels(given: Any, rows: Rows, public: Rows | None) -> tuple[str, ...]:
+    """Return the classes in order; every row must carry one of them."""
+    if isinstance(given, list) and all(isinstance(label, str) for label in given):
+        labels = tuple(dict.fromkeys(given))
+    else:
+        labels = tuple(sorted({label for _, label in rows.examples()}))
+    if len(labels) > _MOST_LABELS:
+        raise bad_request(
+            f"The training file has {len(labels)} different labels; at most {_MOST_LABELS} are "
+            "possible. To train a model to write, choose one that writes.",
+            "training_file",
+        )
+    known = set(labels)
+    for found, param in ((rows, "training_file"), (public, "validation_file")):
+        for line, (_, label) in zip(found.lines, found.examples(), strict=True) if found else ():
+            if label not in known:
+                raise bad_request(
+                    f'{param}: line {line}: field "label" is none of the {len(labels)} labels; '
+                    "mend the row, or list its label in labels.",
+                    param,
+                    f"invalid_{param}",
+                )
+    return labels
+
+
+def _name(body: CreateJob, tenant_id: str) -> str:
+    return f"ft:{body.model}:{tenant_id}:{body.suffix or ''}:{secrets.token_hex(4)}"
+
+
+def _first_events(
+    job: Job, rows: Rows, labels: tuple[str, ...], labels_given: bool
+) -> list[NewEvent]:
+    events = [
+        NewEvent(f"Created fine-tuning job: {job.id}"),
+        NewEvent(
+            f"The files are valid: {len(rows)} rows. Reserved epsilon {job.reserved_epsilon:.4g} "
+            f"at delta {job.delta:.3g} for {job.steps_total} steps.",
+            data={"epsilon_reserved": job.reserved_epsilon, "delta": job.delta},
+        ),
+    ]
+    if labels and not labels_given:
+        text = (
+            "The set of labels was taken from the training file and is treated as public; list "
+            "them in labels if a label itself may give somebody away."
+        )
+        events.append(NewEvent(text, level="warn"))
+    return events
+
+
+@contextmanager
+def _or_error() -> Iterator[None]:
+    try:
+        yield
+    except NotFound:
+        raise missing("fine-tuning job", "fine_tuning_job_id") from None
+    except TransitionRefused as error:
+        raise bad_request(str(error), "fine_tuning_job_id", "invalid_job_state") from None
+
+
+def get_job(services: Services, tenant_id: str, job_id: str) -> Job:
+    """Return a job.  Raises ApiError 404."""
+    with _or_error():
+        return JobStore(services.db).get(tenant_id, job_id)
+
+
+def want(services: Services, tenant_id: str, job_id: str, wanted: Wanted) -> dict[str, Any]:
+    """Cancel or pause a job; asking again changes nothing.  Raises ApiError 400, 404."""
+    job = get_job(services, tenant_id, job_id)
+    cost = cost_of(_method(job.method), job.delta)
+    with _or_error():
+        return job_object(JobStore(services.db).want(tenant_id, job_id, wanted, cost))
+
+
+def resume(services: Services, tenant_id: str, job_id: str) -> dict[str, Any]:
+    """Queue a paused job again.  Raises ApiError 400, 404."""
+    with _or_error():
+        return job_object(JobStore(services.db).resume(tenant_id, job_id))
+
+
+def list_jobs(
+    services: Services,
+    tenant_id: str,
+    *,
+    after: str | None,
+    limit: int,
+    metadata: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return a page of jobs, newest first."""
+    # Metadata is sealed, so it is compared here.
+    read = 10_000 if metadata else limit + 1
+    try:
+        jobs = JobStore(services.db).list(tenant_id, after=after, limit=read)
+    except NotFound:
+        raise bad_after() from None
+    wanted = metadata.items()
+    jobs = [job for job in jobs if wanted <= (job.private.get("metadata") or {}).items()]
+    return page([job_object(job) for job in jobs[:limit]], len(jobs) > limit)
+
+
+def list_events(
+    services: Services, tenant_id: str, job_id: str, *, after: str | None, limit: int
+) -> dict[str, Any]:
+    """Return a page of events, newest first."""
+    with _or_error():
+        events = JobStore(services.db).events(
+            tenant_id, job_id, before=_cursor(after), limit=limit + 1
+        )
+    return page([event_object(event) for event in events[:limit]], len(events) > limit)
+
+
+def list_checkpoints(
+    services: Services, tenant_id: str, job_id: str, *, after: str | None, limit: int
+) -> dict[str, Any]:
+    """Return a page of checkpoints, newest first."""
+    job = get_job(services, tenant_id, job_id)
+    events = JobStore(services.db).events(
+        tenant_id, job_id, kinds=["checkpoint"], before=_cursor(after), limit=limit + 1
+    )
+    items = [checkpoint_object(job, event) for event in events[:limit]]
+    return page(items, len(events) > limit)
+
+
+def new_events(
+    services: Services, tenant_id: str, job_id: str, after: int
+) -> tuple[list[JobEvent], bool]:
+    """Return the events after one, oldest first, and whether the job had ended before they were
+    read, so that none is missed."""
+    jobs = JobStore(services.db)
+    with _or_error():
+        job = jobs.get(tenant_id, job_id)
+        return jobs.events(tenant_id, job_id, after=after, limit=100), job.finished_at is not None
+
+
+def _cursor(after: str | None) -> int | None:
+    if after is None:
+        return None
+    number = event_number(after)
+    if number is None:
+        raise bad_after()
+    return number

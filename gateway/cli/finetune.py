@@ -1,0 +1,195 @@
+"""`penname finetune`: train from the command line, watch, and draw what was seen."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from gateway.api.fine_tuning.schema import CreateJob, MethodChoice, job_object
+from gateway.api.fine_tuning.service import create_job, resume, want
+from gateway.bootstrap import build_services
+from gateway.cli.console import CommandError, print_json
+from gateway.errors import ApiError
+from gateway.jobs.plots import draw
+from gateway.jobs.supervisor import Supervisor, make_engine
+from gateway.services import Services
+from gateway.settings import Settings
+from store.errors import NotFound
+from store.job_rows import TERMINAL, Job, JobEvent
+from store.jobs import JobStore
+
+_LOOK_SECONDS: Final = 0.3
+
+
+@contextmanager
+def _open(settings: Settings, tenant: str) -> Iterator[tuple[Services, JobStore]]:
+    services = build_services(settings)
+    try:
+        services.tenants.ensure(tenant)
+        yield services, JobStore(services.db)
+    except ApiError as error:
+        raise CommandError(error.message) from None
+    except NotFound as error:
+        raise CommandError(str(error)) from None
+    finally:
+        services.workers.shutdown(wait=False, cancel_futures=True)
+        services.vectors.close()
+        services.db.close()
+
+
+def create(
+    settings: Settings,
+    tenant: str,
+    file: Path,
+    *,
+    model: str,
+    method: str,
+    given: dict[str, Any],
+    validation: Path | None,
+    suffix: str | None,
+    detach: bool,
+    as_json: bool,
+) -> None:
+    """Create a job from a file; run it here and show its progress unless detached."""
+    with _open(settings, tenant) as (services, jobs):
+        body = CreateJob(
+            model=model,
+            training_file=_stored(services, tenant, file),
+            validation_file=None if validation is None else _stored(services, tenant, validation),
+            suffix=suffix,
+            seed=None,
+            method=MethodChoice.model_validate({"type": method, method: given}),
+            hyperparameters=None,
+            metadata=None,
+            integrations=None,
+        )
+        made = create_job(services, tenant, body, None)
+        if not detach:
+            _run(services, jobs, tenant, made["id"])
+        job = jobs.get(tenant, made["id"])
+        _show(job, as_json)
+        if job.status == "failed":
+            raise CommandError((job.error or {}).get("message", "the job failed"))
+
+
+def show_all(settings: Settings, tenant: str, as_json: bool) -> None:
+    """List jobs, newest first."""
+    with _open(settings, tenant) as (_services, jobs):
+        found = jobs.list(tenant, limit=1000)
+    if as_json:
+        print_json([job_object(job) for job in found])
+        return
+    table = Table("job", "status", "method", "model", "steps", "epsilon", "result")
+    for job in found:
+        spent = "-" if job.spent_epsilon is None else f"{job.spent_epsilon:.4g}"
+        result = job.private["name"] if job.status == "succeeded" else ""
+        steps = f"{job.steps_done}/{job.steps_total}"
+        price = f"{spent} of {job.reserved_epsilon:.4g}"
+        table.add_row(job.id, job.status, job.method, job.model, steps, price, result)
+    Console().print(table)
+
+
+def change(settings: Settings, tenant: str, job_id: str, what: str) -> None:
+    """Cancel, pause or resume a job."""
+    with _open(settings, tenant) as (services, jobs):
+        if what == "resume":
+            resume(services, tenant, job_id)
+        else:
+            want(services, tenant, job_id, "cancel" if what == "cancel" else "pause")
+        job = jobs.get(tenant, job_id)
+        asked = f" ({job.wanted} asked for)" if job.wanted else ""
+        Console().print(f"{job.id}: {job.status}{asked}", highlight=False)
+
+
+def watch(settings: Settings, tenant: str, job_id: str, plots: bool) -> None:
+    """Run what is queued, show a job's progress to its end, or draw what there is."""
+    with _open(settings, tenant) as (services, jobs):
+        job = jobs.get(tenant, job_id)
+        if not plots and job.status not in TERMINAL:
+            _run(services, jobs, tenant, job_id)
+            return
+        _plot(settings, jobs, job, required=True)
+
+
+def _stored(services: Services, tenant: str, path: Path) -> str:
+    return services.files.create(tenant, path.name, "fine-tune", path.read_bytes()).id
+
+
+def _run(services: Services, jobs: JobStore, tenant: str, job_id: str) -> None:
+    settings = services.settings
+    supervisor = Supervisor(settings, services.db, services.files, make_engine(settings))
+    supervisor.start()
+    try:
+        _follow(jobs, tenant, job_id)
+    except KeyboardInterrupt:
+        Console(stderr=True).print(
+            f"saving a checkpoint; go on with: penname finetune watch {job_id}", markup=False
+        )
+        raise
+    finally:
+        supervisor.stop()
+    _plot(settings, jobs, jobs.get(tenant, job_id), required=False)
+
+
+def _follow(jobs: JobStore, tenant: str, job_id: str) -> None:
+    """Show steps, ε so far, time left, and metrics of the public file; never a training loss."""
+    columns = (
+        TextColumn("{task.fields[status]}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+    )
+    last = 0
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None, status="queued", told="")
+        while True:
+            job = jobs.get(tenant, job_id)
+            for event in jobs.events(tenant, job_id, after=last, limit=500):
+                last = event.number
+                if "epsilon" in event.data:
+                    bar.update(task, told=_told(event, job.reserved_epsilon))
+                elif event.kind == "message":
+                    bar.console.print(event.message, markup=False, highlight=False)
+            bar.update(
+                task, completed=job.steps_done, total=job.steps_total or None, status=job.status
+            )
+            if job.status in TERMINAL or job.status == "paused":
+                return
+            time.sleep(_LOOK_SECONDS)
+
+
+def _told(event: JobEvent, reserved: float) -> str:
+    data = event.data
+    parts = [f"epsilon {data['epsilon']:.3f} of {reserved:.3f}"]
+    if data.get("eta_seconds"):
+        parts.append(f"{data['eta_seconds']:.0f} s left")
+    parts += [f"{key} {data[key]:.3f}" for key in ("valid_loss", "valid_accuracy") if key in data]
+    return ", ".join(parts)
+
+
+def _show(job: Job, as_json: bool) -> None:
+    if as_json:
+        print_json(job_object(job))
+        return
+    out = Console()
+    out.print(f"{job.id}: {job.status}", highlight=False)
+    if job.status == "succeeded":
+        out.print(f"model {job.private['name']}", highlight=False, markup=False)
+        out.print(f"epsilon {job.spent_epsilon:.4g} at delta {job.delta:.3g}", highlight=False)
+
+
+def _plot(settings: Settings, jobs: JobStore, job: Job, *, required: bool) -> None:
+    events = jobs.events(job.tenant_id, job.id, after=0, limit=100_000)
+    try:
+        paths = draw(events, settings.resolved_jobs_dir / job.id)
+    except ImportError:
+        if required:
+            raise CommandError("Plots need matplotlib. Run: pip install 'penname[plots]'") from None
+        return
+    for path in paths:
+        Console(stderr=True).print(f"drawn: {path}", markup=False, highlight=False)

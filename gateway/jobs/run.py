@@ -1,0 +1,347 @@
+"""One run of one job, from the claim to its end; driven by the supervisor, tick by tick."""
+
+import itertools
+import logging
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from connectors.jobs.base import Engine, EngineError
+from gateway.jobs.bases import UnknownBase, base_path
+from gateway.jobs.budget import BudgetExceeded, budget_check, cost_of
+from gateway.jobs.folder import JobFolder
+from gateway.settings import Settings
+from learning.methods.registry import UnknownMethod, method
+from store.errors import NotFound, StoreConflict
+from store.files import FileStore
+from store.job_rows import History, Job, NewEvent, Status, total_steps
+from store.jobs import JobStore
+from store.tuned import TunedModelStore
+
+_log = logging.getLogger(__name__)
+_MAX_FAILURES: Final = 3
+_GRACE_SECONDS: Final = 10.0
+_RESULT_PURPOSE: Final = "fine-tune-results"
+
+
+class CannotRun(Exception):
+    """The job ends here; ``code`` and message go to the client."""
+
+    def __init__(self, code: str, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.error = {"code": code, "message": message, "param": param}
+
+
+class Run:
+    """A job that this process holds.
+
+    Raises (every method):
+        TransitionRefused: The job is not ours any more.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        jobs: JobStore,
+        files: FileStore,
+        tuned: TunedModelStore,
+        engine: Engine,
+        settings: Settings,
+    ) -> None:
+        self.job = job
+        self._jobs, self._files, self._tuned = jobs, files, tuned
+        self._engine, self._settings = engine, settings
+        self.folder = JobFolder(settings.resolved_jobs_dir, job.id)
+        self._lease = f"lease-{job.attempts}"
+        self._renewed = time.monotonic()
+        self._stopping: float | None = None
+        self._why: CannotRun | None = None
+        self.ended = False
+
+    def begin(self) -> None:
+        """Start a worker, or take over the one that a former owner started."""
+        try:
+            if self._taken_over():
+                return
+            if self.job.wanted:
+                self._ended()
+                return
+            if self.job.failures >= _MAX_FAILURES:
+                raise CannotRun(
+                    "worker_crashed",
+                    f"The worker died {self.job.failures} times without progress; the job's log on "
+                    "the server says where.",
+                )
+            self._launch()
+        except CannotRun as error:
+            self._finish("failed", error.error)
+        except EngineError as error:
+            self._requeue(f"The engine could not start the job: {error}", failed=True)
+
+    def drive(self) -> None:
+        """Do what is due: renew, collect reports, obey, notice the end."""
+        self._renew()
+        self._collect()
+        self._check_quota()
+        if (self.job.wanted or self._why) and self._stopping is None:
+            self.stop()
+        if self._stopping is not None and time.monotonic() - self._stopping > _GRACE_SECONDS:
+            self._engine.stop(self.job.handle or "", force=True)
+        if self._engine.poll(self.job.handle or "") == "ended":
+            self._collect()
+            self._ended()
+
+    def stop(self) -> None:
+        """Ask the worker to save a checkpoint and end."""
+        self._stopping = time.monotonic()
+        self._engine.stop(self.job.handle or "")
+
+    def abandon(self) -> None:
+        """Leave a job that somebody else holds now, ending its worker unless they took that over."""
+        try:
+            now = self._jobs.get(self.job.tenant_id, self.job.id)
+            taken_over = now.status == "running" and now.handle == self.job.handle
+        except NotFound:
+            taken_over = False
+        if not taken_over:
+            self._engine.stop(self.job.handle or "", force=True)
+
+    def _taken_over(self) -> bool:
+        if not self.job.handle:
+            return False
+        running = self._engine.poll(self.job.handle) == "running"
+        if running or self.folder.result() is not None:
+            self._lease = self.folder.lease()
+            self.folder.touch(self._lease)
+            return True
+        return False
+
+    def _launch(self) -> None:
+        job, settings = self.job, self._settings
+        free = shutil.disk_usage(_existing(settings.resolved_jobs_dir)).free
+        if free < settings.job_disk_bytes:
+            raise CannotRun(
+                "insufficient_disk",
+                f"The server has {free >> 20} MiB of disk left and a job may take "
+                f"{settings.job_disk_bytes >> 20} MiB. Free some, then create the job again.",
+            )
+        self._reserve_lost_steps()
+        rows = self._content(job.training_file, "training_file")
+        public = self._content(job.validation_file, "validation_file")
+        spec = {
+            "job_id": job.id,
+            "method": job.method,
+            "config": job.spec["config"],
+            "sizes": job.spec["sizes"],
+            "base": str(self._base()),
+            "labels": job.private["labels"],
+            "seed": job.seed,
+            "public": public is not None,
+            "lease": self._lease,
+            # A worker gives up a little before the lease ends, so that two never run side by side.
+            "lease_seconds": 0.8 * settings.job_lease_seconds,
+        }
+        self.folder.prepare(spec, _counts(job.history), rows or b"", public)
+        self._adopted(self._engine.submit(job.id, job.attempts, self.folder.path))
+        started = NewEvent(
+            f"Attempt {job.attempts}: the job runs on engine {self._engine.name}.",
+            data={"attempt": job.attempts},
+        )
+        self._jobs.progress(self.job, handle=self.job.handle, events=[started])
+
+    def _adopted(self, handle: str) -> None:
+        self.job = replace(self.job, handle=handle)
+
+    def _base(self) -> Path:
+        try:
+            return base_path(self.job.model, self._settings.resolved_models_dir)
+        except UnknownBase as error:
+            raise CannotRun("model_not_found", str(error), "model") from None
+
+    def _content(self, file_id: str | None, param: str) -> bytes | None:
+        if file_id is None:
+            return None
+        try:
+            return self._files.content(self.job.tenant_id, file_id)
+        except NotFound:
+            raise CannotRun("file_not_found", f"The {param} was deleted.", param) from None
+
+    def _reserve_lost_steps(self) -> None:
+        """Reserve anew when a crash lost steps after the last checkpoint.
+
+        Their noise was drawn, so they stay charged; the run takes as many again.
+        """
+        job = self.job
+        history = self._history()
+        left = _remaining(job.spec["sizes"], self.folder.checkpoint_step())
+        plan = tuple(
+            {**entry, "steps": taken["steps"] + more}
+            for entry, taken, more in zip(job.plan, history, left, strict=True)
+        )
+        lost = total_steps(plan) - total_steps(job.plan)
+        if lost <= 0:
+            return
+        kind = self._method()
+        settings = self._settings
+        check = budget_check(kind, settings.training_epsilon, settings.training_delta)
+        try:
+            self._jobs.reprice(job, plan, cost_of(kind, job.delta), check)
+        except BudgetExceeded as error:
+            raise CannotRun("privacy_budget_exceeded", str(error), "training_file") from None
+        self.job = self._jobs.get(job.tenant_id, job.id)
+        told = NewEvent(
+            f"{lost} steps were lost in a crash: they stay charged and are taken again.",
+            level="warn",
+            data={"lost_steps": lost, "reserved_epsilon": self.job.reserved_epsilon},
+        )
+        self._jobs.progress(self.job, events=[told])
+
+    def _method(self) -> Any:
+        try:
+            return method(self.job.method)
+        except UnknownMethod as error:
+            raise CannotRun("method_not_found", str(error), "method.type") from None
+
+    def _renew(self) -> None:
+        if time.monotonic() - self._renewed > self._settings.job_lease_seconds / 4:
+            self.job = self._jobs.renew(self.job, self._settings.job_lease_seconds)
+            self.folder.touch(self._lease)
+            self._renewed = time.monotonic()
+        else:
+            fresh = self._jobs.get(self.job.tenant_id, self.job.id)
+            self.job = replace(self.job, wanted=fresh.wanted)
+
+    def _collect(self) -> None:
+        """Store the worker's new reports as events, and the steps that it has taken."""
+        reports, offset = self.folder.reports(self.job.events_read)
+        history = self._history()
+        if not reports and history == self.job.history:
+            return
+        last: Mapping[str, Any] = next(
+            (r["data"] for r in reversed(reports) if "step" in r["data"]), {}
+        )
+        step = max(int(last.get("step", 0)), self.job.steps_done)
+        eta = last.get("eta_seconds")
+        self._jobs.progress(
+            self.job,
+            history=history,
+            steps_done=step,
+            estimated_finish=None if eta is None else time.time() + eta,
+            events=[NewEvent(r["message"], r["kind"], "info", r["data"]) for r in reports],
+            events_read=offset,
+        )
+        self.job = replace(self.job, history=history, events_read=offset, steps_done=step)
+
+    def _history(self) -> History:
+        """Steps taken, by what the worker wrote down; never fewer than stored before."""
+        counts = self.folder.taken(len(self.job.plan))
+        return tuple(
+            {**entry, "steps": max(int(entry["steps"]), count)}
+            for entry, count in zip(self.job.history, counts, strict=True)
+        )
+
+    def _check_quota(self) -> None:
+        used, limit = self.folder.size(), self._settings.job_disk_bytes
+        if used > limit and self._why is None:
+            self._why = CannotRun(
+                "disk_quota_exceeded",
+                f"The job's folder grew beyond {limit >> 20} MiB. Train fewer parameters, or raise "
+                "PENNAME_JOB_DISK_BYTES.",
+            )
+
+    def _ended(self) -> None:
+        result = self.folder.result() or {}
+        if self._why is not None:
+            self._finish("failed", self._why.error)
+        elif self.job.wanted == "cancel":
+            self._finish("cancelled")
+        elif "files" in result:
+            self._succeed(result)
+        elif "error" in result:
+            self._finish("failed", CannotRun("training_failed", result["error"]).error)
+        elif self.job.wanted == "pause":
+            self.folder.remove_rows()
+            self._jobs.release(self.job, "paused", [NewEvent("The job is paused.")])
+            self.ended = True
+        else:
+            # Asked to stop while it was still starting, a worker leaves no result: no fault of it.
+            died = "stopped" not in result and self._stopping is None
+            self._requeue("The worker died; the job resumes from its last checkpoint.", died)
+
+    def _requeue(self, message: str, failed: bool) -> None:
+        self.folder.remove_rows()
+        told = (
+            [NewEvent(message, level="warn")] if failed else [NewEvent("The job waits to go on.")]
+        )
+        self._jobs.release(self.job, "queued", told, failed=failed)
+        self.ended = True
+
+    def _succeed(self, result: Mapping[str, Any]) -> None:
+        job = self.job
+        name = str(job.private["name"])
+        ids = []
+        for path in result["files"]:
+            content = self.folder.read(path)
+            row = self._files.create(job.tenant_id, Path(path).name, _RESULT_PURPOSE, content)
+            ids.append(row.id)
+        try:
+            self._tuned.add(job.tenant_id, job.id, name, job.method, job.model, ids[0])
+        except StoreConflict:
+            _log.info("the model of job %s was registered before", job.id)
+        self._finish("succeeded", None, ids, result.get("facts") or {})
+
+    def _finish(
+        self,
+        status: Status,
+        error: Mapping[str, Any] | None = None,
+        files: Sequence[str] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        history = self._history()
+        done = self.job.steps_total if status == "succeeded" else self.job.steps_done
+        epsilon = self._cost(history)
+        text = f"The job has {status}." if status != "cancelled" else "The job was cancelled."
+        if error is not None:
+            text = f"The job failed: {error['message']}"
+        data = {"epsilon": epsilon, "delta": self.job.delta, "steps": total_steps(history)}
+        event = NewEvent(text, level="error" if error else "info", data={**data, **(facts or {})})
+        self._jobs.finish(
+            self.job,
+            status,
+            lambda _history: epsilon,
+            history=history,
+            steps_done=done,
+            error=error,
+            result_files=files,
+            events=[event],
+        )
+        self.folder.clear()
+        self.ended = True
+
+    def _cost(self, history: History) -> float:
+        if not total_steps(history):
+            return 0.0
+        try:
+            return float(cost_of(method(self.job.method), self.job.delta)(history))
+        except UnknownMethod:
+            # What was reserved is what can be vouched for.
+            return self.job.reserved_epsilon
+
+
+def _remaining(sizes: Sequence[int], step: int) -> list[int]:
+    """Return how many steps of each part lie after a position of the whole run."""
+    ends = itertools.accumulate(sizes)
+    return [min(size, max(0, end - step)) for size, end in zip(sizes, ends, strict=True)]
+
+
+def _counts(history: History) -> list[int]:
+    return [int(entry["steps"]) for entry in history]
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.exists():
+        folder = folder.parent
+    return folder

@@ -1,0 +1,93 @@
+"""Fine-tuned models in this process: loaded at first use, answering without any provider."""
+
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.errors import ApiError, not_found, unavailable
+from gateway.jobs.bases import UnknownBase, base_path
+from gateway.services import Services
+from learning.methods.base import Answer, Tuned
+from learning.methods.registry import UnknownMethod, method
+from store.errors import NotFound
+from store.tuned import TunedModel, TunedModelStore
+
+PREFIX: Final = "ft:"
+_KEPT: Final = 4
+
+
+class TunedModels:
+    """The tuned models of all tenants; the last few used stay in memory."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._store = TunedModelStore(services.db)
+        self._loaded: OrderedDict[str, Tuned] = OrderedDict()
+        # One at a time: models are not thread-safe, and two at once would only fight for the cores.
+        self._lock = threading.Lock()
+
+    def list(self, tenant_id: str) -> list[TunedModel]:
+        """Return a tenant's models."""
+        return self._store.list(tenant_id)
+
+    def get(self, tenant_id: str, name: str) -> TunedModel:
+        """Return a model's record.  Raises ApiError 404."""
+        try:
+            return self._store.get(tenant_id, name)
+        except NotFound:
+            raise no_model() from None
+
+    def answer(self, tenant_id: str, name: str, body: Mapping[str, Any]) -> Answer:
+        """Answer a chat request with a tuned model.
+
+        Raises:
+            ApiError: 404 for an unknown model, 503 when it cannot be loaded.
+        """
+        model = self.get(tenant_id, name)
+        with self._lock:
+            loaded = self._loaded.get(model.id)
+            if loaded is None:
+                loaded = self._loaded[model.id] = self._load(model)
+            self._loaded.move_to_end(model.id)
+            while len(self._loaded) > _KEPT:
+                self._loaded.popitem(last=False)
+            return loaded.answer(body["messages"], body)
+
+    def delete(self, tenant_id: str, name: str) -> None:
+        """Remove a model and its values.  Raises ApiError 404."""
+        model = self._store.delete(tenant_id, name)
+        if model is None:
+            raise no_model()
+        self._services.files.delete(tenant_id, model.file_id)
+        with self._lock:
+            self._loaded.pop(model.id, None)
+
+    def _load(self, model: TunedModel) -> Tuned:
+        try:
+            content = self._services.files.content(model.tenant_id, model.file_id)
+            base = base_path(model.base, self._services.settings.resolved_models_dir)
+            with tempfile.TemporaryDirectory(prefix="penname-") as folder:
+                package = Path(folder, "delta.safetensors")
+                package.write_bytes(content)
+                return method(model.method).load(package, base)
+        except NotFound:
+            raise unavailable("The file of this model was deleted.", "model_damaged") from None
+        except (UnknownBase, UnknownMethod) as error:
+            raise unavailable(str(error), "model_not_loadable") from None
+        except ApiError:
+            raise
+        except Exception as error:
+            raise unavailable(
+                f"The model cannot be loaded ({type(error).__name__}).", "model_not_loadable"
+            ) from None
+
+
+def no_model() -> ApiError:
+    return not_found(
+        "The model does not exist or is not open to this key; GET /v1/models lists them.",
+        "model_not_found",
+        "model",
+    )

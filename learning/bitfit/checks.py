@@ -1,0 +1,151 @@
+"""What must hold of a batch, a loss and a model before a gradient may be used.
+
+The formulas assume that an example's loss depends on this example only, and that the first dimension
+counts examples everywhere. Both are tested on the first batch rather than believed.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from learning.bitfit.capture import Capture
+from learning.bitfit.errors import PrivacyError
+from learning.bitfit.losses import Batch, Loss
+from learning.bitfit.select import Trained, batch_norms
+
+COUPLING_KEYS = ("num_items_in_batch",)
+
+
+def batch_size(batch: Batch) -> int:
+    """Number of examples of a batch.  Raises PrivacyError when its tensors disagree."""
+    for key in COUPLING_KEYS:
+        if key in batch:
+            raise PrivacyError(
+                f"{key!r} makes an example's loss depend on the other examples of the batch; "
+                "leave it out and normalise every example by its own length"
+            )
+    sizes = {value.shape[0] if value.ndim else None for value in batch.values()}
+    if len(sizes) != 1 or None in sizes:
+        raise PrivacyError(
+            f"every tensor of a batch needs the same first dimension, found {sizes}; "
+            "expand what is shared by the examples"
+        )
+    (size,) = sizes
+    return int(size or 0)
+
+
+def refuse_training_batch_norm(model: nn.Module) -> None:
+    """Raise PrivacyError when a BatchNorm layer would use the statistics of the batch."""
+    for name, module in batch_norms(model):
+        if module.training or getattr(module, "running_mean", None) is None:
+            raise PrivacyError(
+                f"{name} is a BatchNorm layer in training mode: it mixes the examples of a batch. "
+                "Call .eval() on it after model.train(), or use GroupNorm"
+            )
+
+
+def checked_losses(losses: Tensor, size: int) -> Tensor:
+    """Return ``losses`` if it is one value per example.  Raises PrivacyError."""
+    if losses.ndim != 1 or losses.shape[0] != size:
+        raise PrivacyError(
+            f"the loss must be one value per example, shape ({size},), not {tuple(losses.shape)}; "
+            "use reduction='none' and average over an example's own tokens only"
+        )
+    if not losses.requires_grad:
+        raise PrivacyError("the loss does not depend on any trained parameter")
+    return losses
+
+
+def verify_independence(
+    model: nn.Module,
+    loss: Loss,
+    batch: Batch,
+    capture: Capture,
+    trained: list[Trained],
+    forward: Callable[[Loss, Batch], Tensor],
+    tolerance: float,
+) -> None:
+    """Compare one example's captured gradient with autograd's own, and its loss with that of it alone.
+
+    Dropout is off meanwhile. Costs one and a half more passes, once.
+
+    Raises:
+        PrivacyError: The example's loss or gradient depends on other examples, or the captured
+            gradient is not autograd's.
+    """
+    size = batch_size(batch)
+    chosen = size - 1
+    with _evaluating(model):
+        alone = forward(loss, {k: v[chosen:] for k, v in batch.items()}).detach()
+        capture.begin_forward()
+        losses = checked_losses(forward(loss, batch), size)
+        if not torch.allclose(losses[chosen].detach(), alone[0], rtol=tolerance, atol=tolerance):
+            raise PrivacyError(
+                "an example's loss changes with the other examples of its batch (in-batch "
+                "negatives, a mean over the batch, batch statistics); make it a function of the "
+                "example alone"
+            )
+        with capture.recording(size):
+            torch.autograd.backward(losses[chosen])
+    exact = torch.stack([_square(item) for item in trained]).sum().sqrt()
+    for item in trained:
+        item.parameter.grad = None
+    norms = capture.norms()
+    others = norms[torch.arange(size, device=norms.device) != chosen]
+    if bool((others > tolerance * exact + 1e-12).any()):
+        raise PrivacyError(
+            "the gradient of one example's loss reaches other rows of a layer: the batch is not the "
+            "first dimension everywhere, or a layer mixes examples"
+        )
+    if not torch.allclose(norms[chosen], exact.to(norms.dtype), rtol=tolerance, atol=1e-12):
+        raise PrivacyError(
+            "a captured per-example gradient is not the one autograd computes: a trained parameter "
+            "is used outside its layer's forward"
+        )
+
+
+def sums_differ(captured: Tensor, trained: list[Trained], tolerance: float) -> Tensor:
+    """Is the sum of the captured gradients other than autograd's sum?
+
+    Args:
+        captured: ``(B, P)``, unclipped.
+        trained: Parameters, with autograd's sum in ``grad``.
+        tolerance: Relative to the sum of the examples' norms.
+
+    Returns:
+        A boolean scalar on the device; False when a gradient is not finite.
+    """
+    written = [item for item in trained if item.written_out]
+    if not written:
+        return torch.zeros((), dtype=torch.bool, device=captured.device)
+    ours = captured.sum(0)
+    theirs = torch.cat([_gradient(item).reshape(-1) for item in written]).to(ours.dtype)
+    scale = torch.linalg.vector_norm(captured, dim=1).sum()
+    error = torch.linalg.vector_norm(ours - theirs)
+    differs: Tensor = error > tolerance * scale + 1e-12
+    return differs & torch.isfinite(scale)
+
+
+def _gradient(item: Trained) -> Tensor:
+    if item.parameter.grad is None:
+        return torch.zeros_like(item.parameter)
+    return item.parameter.grad
+
+
+def _square(item: Trained) -> Tensor:
+    return (
+        _gradient(item).to(torch.promote_types(item.parameter.dtype, torch.float32)).square().sum()
+    )
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

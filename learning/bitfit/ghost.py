@@ -1,0 +1,38 @@
+"""Per-example gradient norms of weights without the gradients (ghost clipping).
+
+Goodfellow, "Efficient per-example gradient computations" (2015); Li et al., "Large language models
+can be strong differentially private learners" (2022), section 4: for a linear layer the squared norm
+is the inner product of two T x T Gram matrices. Where the weight is smaller than these, the gradient
+of one example at a time is cheaper and is written out instead.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from learning.bitfit.layers import as_matrices
+
+
+def squared_norms(module: nn.Module, uses: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """Squared norm of each example's weight gradient.
+
+    Args:
+        module: Linear, Conv1D, Conv2d or Embedding.
+        uses: (input, output gradient) of every call in this batch. Calls add up, so their positions
+            are joined before the norm is taken.
+
+    Returns:
+        ``(B,)``.
+    """
+    pairs = [as_matrices(module, x, grad) for x, grad in uses]
+    inputs = torch.cat([x for x, _ in pairs], 1) if len(pairs) > 1 else pairs[0][0]
+    grads = torch.cat([g for _, g in pairs], 1) if len(pairs) > 1 else pairs[0][1]
+    if isinstance(module, nn.Embedding):
+        same = inputs[:, :, None] == inputs[:, None, :]
+        return (same * (grads @ grads.transpose(1, 2))).sum((1, 2))
+    positions = inputs.shape[1]
+    if 2 * positions * positions <= inputs.shape[2] * grads.shape[2]:
+        gram_in = inputs @ inputs.transpose(1, 2)
+        gram_out = grads @ grads.transpose(1, 2)
+        return (gram_in * gram_out).sum((1, 2))
+    one_by_one = [(g.T @ x).square().sum() for x, g in zip(inputs, grads, strict=True)]
+    return torch.stack(one_by_one)

@@ -1,0 +1,126 @@
+"""Writing with a causal model: the answers of conversations are learned, their questions are not."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from learning.bitfit.data import TensorData
+from learning.bitfit.delta import apply_delta, read_card
+from learning.bitfit.losses import IGNORED, causal_lm_loss
+from learning.methods.base import Answer
+from learning.rows import Rows, text_of
+from learning.tasks import Prepared
+
+_BATCH: Final = 8
+_NEW_TOKENS: Final = 128
+_MOST_TOKENS: Final = 1024
+
+
+class Writing:
+    """The task of a causal model."""
+
+    def prepare(self, base: Path, rows: Rows, labels: tuple[str, ...], max_length: int) -> Prepared:
+        model = _model(base)
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.0
+        return Prepared(model, _encode(base, rows, max_length), causal_lm_loss)
+
+    @torch.no_grad()
+    def evaluate(
+        self, prepared: Prepared, base: Path, rows: Rows, labels: tuple[str, ...], max_length: int
+    ) -> Mapping[str, float]:
+        data = _encode(base, rows, max_length)
+        model, trained = prepared.model, prepared.model.training
+        model.eval()
+        indices = torch.arange(len(data)).numpy()
+        total = 0.0
+        for start in range(0, len(data), _BATCH):
+            total += float(causal_lm_loss(model, data.batch(indices[start : start + _BATCH])).sum())
+        model.train(trained)
+        return {"valid_loss": total / len(data)}
+
+    def load(self, package: Path, base: Path) -> "TunedWriter":
+        return TunedWriter(package, base)
+
+
+class TunedWriter:
+    """A causal model with a delta, greedy.
+
+    Raises:
+        CheckpointError: The package is not one, or belongs to another base.
+    """
+
+    def __init__(self, package: Path, base: Path) -> None:
+        read_card(package)
+        self._model = _model(base)
+        apply_delta(self._model, package)
+        self._model.eval()
+        self._tokenizer = _tokenizer(base)
+
+    @torch.no_grad()
+    def answer(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> Answer:
+        """Continue a conversation; ``options`` are those of a chat request."""
+        turns = [{"role": m["role"], "content": text_of(m.get("content"))} for m in messages]
+        ids = _ids(self._tokenizer, turns, prompt=True)
+        batch = torch.tensor([ids], dtype=torch.int64)
+        asked = options.get("max_completion_tokens") or options.get("max_tokens") or _NEW_TOKENS
+        out = self._model.generate(
+            input_ids=batch,
+            attention_mask=torch.ones_like(batch),
+            max_new_tokens=min(int(asked), _MOST_TOKENS),
+            do_sample=False,
+            pad_token_id=self._tokenizer.pad_token_id or self._tokenizer.eos_token_id,
+        )[0, len(ids) :]
+        text = self._tokenizer.decode(out, skip_special_tokens=True).strip()
+        return Answer(text, {}, len(ids), len(out))
+
+
+def _model(base: Path) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(*_where(base)[0], **_where(base)[1])
+
+
+def _tokenizer(base: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(*_where(base)[0], **_where(base)[1])
+
+
+def _where(base: Path) -> tuple[tuple[str], dict[str, str]]:
+    if base.suffix == ".gguf":
+        return (str(base.parent),), {"gguf_file": base.name}
+    return (str(base),), {}
+
+
+def _ids(tokenizer: Any, turns: Sequence[Mapping[str, Any]], *, prompt: bool) -> list[int]:
+    if tokenizer.chat_template:
+        found = tokenizer.apply_chat_template(turns, add_generation_prompt=prompt)
+        return list(found)
+    # A base without a template of its own: plain turns, one a paragraph.
+    text = "".join(f"{turn['role']}: {turn['content']}\n\n" for turn in turns)
+    return list(tokenizer(text + ("assistant:" if prompt else "")).input_ids)
+
+
+def _encode(base: Path, rows: Rows, max_length: int) -> TensorData:
+    """Token ids; only those of the last answer are to be predicted."""
+    tokenizer = _tokenizer(base)
+    pairs = []
+    for row in rows.rows:
+        turns = row["messages"]
+        whole = _ids(tokenizer, turns, prompt=False)[:max_length]
+        start = len(_ids(tokenizer, turns[:-1], prompt=True))
+        pairs.append((whole, start))
+    longest = max(len(ids) for ids, _ in pairs)
+    input_ids = torch.zeros((len(pairs), longest), dtype=torch.int64)
+    mask, labels = torch.zeros_like(input_ids), torch.full_like(input_ids, IGNORED)
+    for number, (ids, start) in enumerate(pairs):
+        row_ids = torch.tensor(ids, dtype=torch.int64)
+        input_ids[number, : len(ids)] = row_ids
+        mask[number, : len(ids)] = 1
+        labels[number, start : len(ids)] = row_ids[start:]
+    return TensorData({"input_ids": input_ids, "attention_mask": mask, "labels": labels})

@@ -1,0 +1,1 @@
+"""Methods of fine-tuning.  A module of this package with a ``METHOD`` is one; adding a file adds it."""

@@ -1,0 +1,74 @@
+"""What a base model is tuned to do: an encoder classifies, a causal model writes.
+
+A base is a folder in the layout of Hugging Face (``config.json``, ``tokenizer.json``,
+``model.safetensors``) or a GGUF file of a causal model.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from learning.methods.base import Tuned
+from learning.rows import Rows
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from learning.bitfit.data import Data
+    from learning.bitfit.losses import Loss
+
+
+@dataclass
+class Prepared:
+    """A model and data that a trainer can take.
+
+    Attributes:
+        exclude: Shell patterns of parameters that stay frozen.
+    """
+
+    model: "nn.Module"
+    data: "Data"
+    loss: "Loss"
+    exclude: tuple[str, ...] = ()
+
+
+class Task(Protocol):
+    """One use of a base model."""
+
+    def prepare(
+        self, base: Path, rows: Rows, labels: tuple[str, ...], max_length: int
+    ) -> Prepared: ...
+
+    def evaluate(
+        self, prepared: Prepared, base: Path, rows: Rows, labels: tuple[str, ...], max_length: int
+    ) -> Mapping[str, float]:
+        """Return metrics on public rows."""
+
+    def load(self, package: Path, base: Path) -> Tuned: ...
+
+
+def config_of(base: Path) -> Mapping[str, Any]:
+    """Return the base's ``config.json``; empty for a GGUF file."""
+    if base.suffix == ".gguf":
+        return {}
+    loaded: Mapping[str, Any] = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def is_causal(base: Path) -> bool:
+    """Does the base write text?"""
+    names = config_of(base).get("architectures") or ()
+    return base.suffix == ".gguf" or any(name.endswith("ForCausalLM") for name in names)
+
+
+def task_of(base: Path) -> Task:
+    """Return the task of a base."""
+    if is_causal(base):
+        from learning.causal import Writing
+
+        return Writing()
+    from learning.classifier import Classification
+
+    return Classification()

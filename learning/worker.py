@@ -1,0 +1,197 @@
+"""``python -m learning.worker FOLDER``: runs one job that a gateway prepared in a folder.
+
+Read: ``spec.json``, ``data.jsonl`` (removed as soon as it is in memory), ``public.jsonl``, and a lease
+file whose modification time says that somebody still wants this run.  Written: ``taken.json`` before every
+noisy step, ``events.jsonl``, the method's checkpoints, ``result.json`` at the end.
+
+No text of the data reaches standard output or error: an unexpected exception is reported by its type
+and the places it passed, because its message may quote a row.
+
+The exit status is for people; a gateway that did not start this process reads ``result.json``. Without
+one the run died and is worth another try.
+"""
+
+import fcntl
+import itertools
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from learning.methods.base import EventKind, Work
+from learning.methods.registry import method
+from learning.rows import parse_rows
+
+DONE: Final = 0
+STOPPED: Final = 3
+BUSY: Final = 4
+FAILED: Final = 5
+# By name: their messages speak of settings and models, never of rows.
+_TOLD: Final = frozenset({"PrivacyError", "CheckpointError", "MethodError", "UnknownMethod"})
+
+
+class Folder:
+    """The files of a job."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.spec: Mapping[str, Any] = json.loads((path / "spec.json").read_text("utf-8"))
+        self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        self._events = os.open(path / "events.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._taken = os.open(path / "taken.json", os.O_RDWR | os.O_CREAT, 0o600)
+        raw = os.read(self._taken, 1 << 16)
+        sizes: list[int] = self.spec["sizes"]
+        self._ends = list(itertools.accumulate(sizes))
+        self._counts: list[int] = json.loads(raw) if raw else [0] * len(sizes)
+
+    def lock(self) -> bool:
+        """Hold the folder against other workers until this process ends."""
+        # A worker whose gateway died stops within its lease; it is waited for.
+        deadline = time.monotonic() + 2 * float(self.spec["lease_seconds"])
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except OSError:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(0.1)
+
+    def rows(self, name: str) -> bytes:
+        return (self.path / name).read_bytes()
+
+    def take(self, step: int) -> None:
+        """Write down, durably, that step number ``step`` of the plan is being taken."""
+        self._counts[next(i for i, end in enumerate(self._ends) if step < end)] += 1
+        # Counts only grow, so a shorter text never overwrites a longer one.
+        os.pwrite(self._taken, json.dumps(self._counts).encode(), 0)
+        os.fsync(self._taken)
+
+    def emit(self, message: str, kind: EventKind, data: Mapping[str, Any]) -> None:
+        """Append one report in a single write: a reader never sees half a line with a line break."""
+        line = {"message": message, "kind": kind, "data": dict(data), "at": time.time()}
+        os.write(self._events, json.dumps(line).encode() + b"\n")
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        draft = self.path / ".result.json"
+        with draft.open("w", encoding="utf-8") as file:
+            json.dump(dict(result), file)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(self.path / "result.json")
+
+
+class Stop:
+    """Set by SIGTERM, or when nobody has renewed the lease for too long."""
+
+    def __init__(self, lease: Path, seconds: float) -> None:
+        self._lease, self._seconds = lease, seconds
+        self._event = threading.Event()
+        signal.signal(signal.SIGTERM, self._on_signal)
+        signal.signal(signal.SIGINT, self._on_signal)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def __bool__(self) -> bool:
+        return self._event.is_set() or self._expired()
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._event.set()
+
+    def _expired(self) -> bool:
+        try:
+            return time.time() - self._lease.stat().st_mtime > self._seconds
+        except OSError:
+            return True
+
+    def _watch(self) -> None:
+        while not self._expired():
+            time.sleep(min(1.0, self._seconds / 4))
+        self._event.set()
+        # A step that takes longer than the lease would go on beside the next owner's run.
+        time.sleep(self._seconds)
+        os._exit(STOPPED)
+
+
+def run(path: Path) -> int:
+    """Run the job of a folder; returns the exit status."""
+    os.umask(0o077)
+    folder = Folder(path)
+    if not folder.lock():
+        return BUSY
+    stop = Stop(path / folder.spec["lease"], float(folder.spec["lease_seconds"]))
+    work = _work(folder, stop)
+    result = method(folder.spec["method"]).run(work)
+    if result is None:
+        folder.finish({"stopped": True})
+        return STOPPED
+    files = [str(file.relative_to(path)) for file in result.files]
+    folder.finish({"files": files, "facts": dict(result.facts)})
+    return DONE
+
+
+def _work(folder: Folder, stop: Stop) -> Work:
+    spec = folder.spec
+    rows = parse_rows(folder.rows("data.jsonl"))
+    (folder.path / "data.jsonl").unlink()
+    public = parse_rows(folder.rows("public.jsonl")) if spec["public"] else None
+
+    def should_stop(step: int) -> bool:
+        if stop:
+            return True
+        folder.take(step)
+        return False
+
+    return Work(
+        config=spec["config"],
+        base=Path(spec["base"]),
+        labels=tuple(spec["labels"]),
+        rows=rows,
+        public=public,
+        seed=int(spec["seed"]),
+        folder=folder.path,
+        should_stop=should_stop,
+        emit=folder.emit,
+    )
+
+
+def _report(error: BaseException, path: Path) -> int:
+    """Say what went wrong without quoting data; returns the exit status."""
+    name = type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    places = "".join(f"  {frame.filename}:{frame.lineno} {frame.name}\n" for frame in frames)
+    print(f"{name}\n{places}", file=sys.stderr, end="")
+    if name not in _TOLD:
+        return 1
+    print(str(error), file=sys.stderr)
+    (path / "result.json").write_text(json.dumps({"error": f"{name}: {error}"}), encoding="utf-8")
+    return FAILED
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    # transformers imports scikit-learn where it is found, for something that no job uses: seconds.
+    sys.modules.setdefault("sklearn", None)  # type: ignore[arg-type]
+    threads = os.environ.get("PENNAME_JOB_THREADS")
+    try:
+        if threads:
+            import torch
+
+            torch.set_num_threads(int(threads))
+        status = run(path)
+    except Exception as error:
+        status = _report(error, path)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Libraries' threads must not delay the end of a run.
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

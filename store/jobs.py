@@ -1,0 +1,482 @@
+"""Fine-tuning jobs: a state machine, a lease, and the privacy account of their data sets.
+
+Every change is a compare-and-set on the row's version and, while the job runs, on its owner: two
+gateways never run one job twice, and one that lost its lease changes nothing any more.
+
+What a job may cost is reserved in its row before it starts; a budget counts the reservations of open
+jobs and the steps of ended ones.  At its end the job is settled: one row of the ledger, append-only,
+says what its steps cost.  Noise that was drawn is charged, whatever became of the job.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import and_, insert, or_, select, tuple_, update
+from sqlalchemy.orm import Session
+
+from privacy.accounting.charges import Charge
+from store.errors import NotFound, StoreConflict
+from store.job_rows import (
+    TERMINAL,
+    TRANSITIONS,
+    EventKind,
+    History,
+    Job,
+    JobEvent,
+    NewEvent,
+    NewJob,
+    Status,
+    TransitionRefused,
+    Wanted,
+    blind_key,
+    dataset_key,
+    dump,
+    place,
+    read_event,
+    read_job,
+    total_steps,
+)
+from store.ledger import add_charges
+from store.models import FineTuningEventRow, FineTuningJobRow, TenantRow, new_id
+from store.tenants import unknown_tenant
+
+if TYPE_CHECKING:
+    from store.database import Database
+
+METRIC: Final = "add-remove"
+_Row = FineTuningJobRow
+Cost = Callable[[History], float]
+Check = Callable[[Sequence[History]], None]
+_builtin_list = list
+
+
+class JobStore:
+    """Jobs of all tenants."""
+
+    def __init__(self, db: "Database") -> None:
+        self._db = db
+
+    def dataset(self, tenant_id: str, records: Sequence[bytes]) -> str:
+        """Return the key of a data set's account.  Raises UnknownTenant."""
+        with self._db.read() as session:
+            return dataset_key(self._db.tenants.get(session, tenant_id), records)
+
+    def charged(self, tenant_id: str, dataset: str, account: str) -> _builtin_list[History]:
+        """Return what every job on the data set has reserved, or spent once it is settled."""
+        with self._db.read() as session:
+            return [job.charged for job in self._on(session, tenant_id, dataset, account)]
+
+    def create(self, new: NewJob, check: Check) -> Job:
+        """Store a job as queued and reserve its budget, in one transaction.
+
+        Args:
+            new: The job.
+            check: Given the histories that the data set is charged with, this job's plan last; raises
+                to refuse.  It runs inside the transaction, so a budget cannot be overdrawn by a race.
+
+        Raises:
+            UnknownTenant: There is no such tenant.
+        """
+        if new.request_key is not None:
+            found = self.by_request(new.tenant_id, new.request_key)
+            if found is not None:
+                return found
+        try:
+            return self._create(new, check)
+        except StoreConflict:  # the same request was faster in another process
+            found = self.by_request(new.tenant_id, new.request_key or "")
+            if found is None:
+                raise
+            return found
+
+    def _create(self, new: NewJob, check: Check) -> Job:
+        job_id = new_id("ftjob-")
+        with self._db.write() as session:
+            _lock_tenant(session, new.tenant_id)
+            key = self._db.tenants.get(session, new.tenant_id)
+            before = self._on(session, new.tenant_id, new.dataset, new.account)
+            check([*(job.charged for job in before), new.plan])
+            row = _Row(
+                id=job_id,
+                tenant_id=new.tenant_id,
+                request_key=None if new.request_key is None else blind_key(key, new.request_key),
+                status="queued",
+                wanted="",
+                method=new.method,
+                model=new.model,
+                engine=new.engine,
+                training_file=new.training_file,
+                validation_file=new.validation_file,
+                sealed=key.seal(dump(dict(new.private)).encode(), *place(new.tenant_id, job_id)),
+                spec=dump(dict(new.spec)),
+                seed=new.seed,
+                account=new.account,
+                dataset=new.dataset,
+                plan=dump([dict(entry) for entry in new.plan]),
+                reserved_epsilon=new.epsilon,
+                delta=new.delta,
+                steps_total=total_steps(new.plan),
+                steps_done=0,
+                steps_taken=0,
+                attempts=0,
+                failures=0,
+                events_read=0,
+                owner="",
+                lease_until=0.0,
+                result_files="[]",
+                version=1,
+                created_at=time.time(),
+            )
+            session.add(row)
+            session.flush()
+            return read_job(key, row)
+
+    def by_request(self, tenant_id: str, request_key: str) -> Job | None:
+        """Return the job that an earlier try of the same request made."""
+        with self._db.read() as session:
+            key = self._db.tenants.get(session, tenant_id)
+            row = session.scalar(
+                select(_Row).where(
+                    _Row.tenant_id == tenant_id, _Row.request_key == blind_key(key, request_key)
+                )
+            )
+            return None if row is None else read_job(key, row)
+
+    def get(self, tenant_id: str, job_id: str) -> Job:
+        """Return a job.  Raises NotFound when the tenant has no such job."""
+        with self._db.read() as session:
+            return self._find(session, tenant_id, job_id)
+
+    def list(
+        self, tenant_id: str, *, after: str | None = None, limit: int = 20
+    ) -> _builtin_list[Job]:
+        """Return jobs, newest first, from the one after ``after``.  Raises NotFound for it."""
+        query = select(_Row).where(_Row.tenant_id == tenant_id)
+        with self._db.read() as session:
+            key = self._db.tenants.get(session, tenant_id)
+            if after is not None:
+                last = self._find(session, tenant_id, after)
+                query = query.where(
+                    tuple_(_Row.created_at, _Row.id) < tuple_(last.created_at, last.id)
+                )
+            query = query.order_by(_Row.created_at.desc(), _Row.id.desc()).limit(limit)
+            return [read_job(key, row) for row in session.scalars(query)]
+
+    def want(self, tenant_id: str, job_id: str, wanted: Wanted, cost: Cost) -> Job:
+        """Ask a job to be cancelled or paused; what does not run is at once.
+
+        Asking twice is the same as once.
+
+        Args:
+            wanted: ``cancel`` or ``pause``.
+            cost: ε of a history at the job's δ, for the settlement of a job that is not running.
+
+        Raises:
+            NotFound: The tenant has no such job.
+            TransitionRefused: The job has ended, or cannot be paused now.
+        """
+        goal: Status = "cancelled" if wanted == "cancel" else "paused"
+        with self._db.write() as session:
+            job = self._find(session, tenant_id, job_id, lock=True)
+            if job.status == goal:
+                return job
+            if goal not in TRANSITIONS.get(job.status, frozenset()):
+                raise TransitionRefused(f"A job that is {job.status} cannot be {goal}.")
+            if job.status == "running":
+                # A pause does not undo a cancellation that is under way.
+                asked = job.wanted if job.wanted == "cancel" else wanted
+                self._set(session, job, wanted=asked)
+            elif goal == "cancelled":
+                self._settle(session, job, job.history, cost)
+                self._set(session, job, status=goal, finished_at=time.time())
+            else:
+                self._set(session, job, status=goal)
+            return self._find(session, tenant_id, job_id)
+
+    def resume(self, tenant_id: str, job_id: str) -> Job:
+        """Queue a paused job again.
+
+        Raises:
+            NotFound: The tenant has no such job.
+            TransitionRefused: The job is not paused.
+        """
+        with self._db.write() as session:
+            job = self._find(session, tenant_id, job_id, lock=True)
+            if job.status == "running" and job.wanted == "pause":
+                self._set(session, job, wanted="")
+            elif job.status == "paused":
+                self._set(session, job, status="queued", wanted="", failures=0)
+            elif job.status not in ("queued", "running"):
+                raise TransitionRefused(f"A job that is {job.status} cannot be resumed.")
+            return self._find(session, tenant_id, job_id)
+
+    def claim(self, owner: str, lease: float, engines: Collection[str]) -> Job | None:
+        """Take the oldest job that is queued, or whose owner let its lease run out.
+
+        Args:
+            owner: Names this gateway process, uniquely.
+            lease: Seconds until somebody else may take the job.
+            engines: Engines that the caller can run.
+
+        Returns:
+            The job, now running under ``owner``; None when there is none to be had.
+        """
+        now = time.time()
+        free = or_(_Row.status == "queued", and_(_Row.status == "running", _Row.lease_until < now))
+        query = (
+            select(_Row)
+            .where(free, _Row.engine.in_(engines))
+            .order_by(_Row.status.desc(), _Row.created_at)
+        )
+        with self._db.read() as session:  # a look that finds nothing must not wait for writers
+            if session.scalar(query.limit(1)) is None:
+                return None
+        with self._db.write() as session:
+            for row in session.scalars(query.limit(10)).all():
+                key = self._db.tenants.get(session, row.tenant_id)
+                job = read_job(key, row)
+                with suppress(TransitionRefused):
+                    self._set(
+                        session,
+                        job,
+                        status="running",
+                        owner=owner,
+                        lease_until=now + lease,
+                        attempts=job.attempts + 1,
+                        failures=job.failures + (job.status == "running"),
+                        started_at=job.started_at or now,
+                    )
+                    return self._find(session, job.tenant_id, job.id)
+        return None
+
+    def renew(self, job: Job, lease: float) -> Job:
+        """Extend the owner's lease and return the job as it is now.
+
+        Raises:
+            TransitionRefused: The job is not this owner's any more.
+        """
+        with self._db.write() as session:
+            self._own(session, job, lease_until=time.time() + lease)
+            return self._find(session, job.tenant_id, job.id)
+
+    def progress(
+        self,
+        job: Job,
+        *,
+        handle: str | None = None,
+        history: History | None = None,
+        steps_done: int | None = None,
+        estimated_finish: float | None = None,
+        events: Sequence[NewEvent] = (),
+        events_read: int | None = None,
+    ) -> None:
+        """Record where a running job is.  Raises TransitionRefused when it is not the owner's."""
+        values: dict[str, Any] = {"estimated_finish": estimated_finish}
+        if handle is not None:
+            values["handle"] = handle
+        if history is not None:
+            values |= {
+                "history": dump([dict(entry) for entry in history]),
+                "steps_taken": total_steps(history),
+            }
+        if events_read is not None:
+            values["events_read"] = events_read
+        if steps_done is not None:
+            values["steps_done"] = steps_done
+            if steps_done > job.steps_done:
+                values["failures"] = 0
+        with self._db.write() as session:
+            self._own(session, job, **values)
+            _add_events(session, job.id, events)
+
+    def reprice(self, job: Job, plan: History, cost: Cost, check: Check) -> None:
+        """Reserve another plan for a running job, because steps were lost and must be taken again.
+
+        Raises:
+            TransitionRefused: The job is not this owner's any more.
+        """
+        with self._db.write() as session:
+            _lock_tenant(session, job.tenant_id)
+            others = [
+                other.charged
+                for other in self._on(session, job.tenant_id, job.dataset, job.account)
+                if other.id != job.id
+            ]
+            check([*others, plan])
+            self._own(
+                session,
+                job,
+                plan=dump([dict(entry) for entry in plan]),
+                reserved_epsilon=cost(plan),
+            )
+
+    def release(
+        self, job: Job, to: Status, events: Sequence[NewEvent] = (), *, failed: bool = False
+    ) -> None:
+        """Give a running job back, ``queued`` or ``paused``; its reservation stays.
+
+        Args:
+            failed: Whether its run died.
+
+        Raises:
+            TransitionRefused: The job is not this owner's any more.
+        """
+        if to not in ("queued", "paused"):
+            raise ValueError("A job is released to 'queued' or 'paused'; others are finished.")
+        with self._db.write() as session:
+            values: dict[str, Any] = {} if to == "queued" else {"wanted": ""}
+            if failed:
+                values["failures"] = _Row.failures + 1
+            self._own(session, job, status=to, owner="", lease_until=0.0, handle="", **values)
+            _add_events(session, job.id, events)
+
+    def finish(
+        self,
+        job: Job,
+        status: Status,
+        cost: Cost,
+        *,
+        history: History,
+        steps_done: int = 0,
+        error: Mapping[str, Any] | None = None,
+        result_files: Sequence[str] = (),
+        events: Sequence[NewEvent] = (),
+    ) -> None:
+        """End a running job and settle its account to the steps taken, in one transaction.
+
+        Raises:
+            TransitionRefused: The job is not this owner's any more.
+        """
+        if status not in TERMINAL:
+            raise ValueError(f"{status!r} is not the end of a job.")
+        with self._db.write() as session:
+            self._settle(session, job, history, cost)
+            self._own(
+                session,
+                job,
+                status=status,
+                owner="",
+                lease_until=0.0,
+                error=None if error is None else dump(dict(error)),
+                result_files=dump(list(result_files)),
+                estimated_finish=None,
+                finished_at=time.time(),
+                steps_done=steps_done,
+            )
+            _add_events(session, job.id, events)
+
+    def add_events(self, job_id: str, events: Sequence[NewEvent]) -> None:
+        """Append reports to a job."""
+        with self._db.write() as session:
+            _add_events(session, job_id, events)
+
+    def events(
+        self,
+        tenant_id: str,
+        job_id: str,
+        *,
+        kinds: Collection[EventKind] = ("message", "metrics", "checkpoint"),
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 20,
+    ) -> _builtin_list[JobEvent]:
+        """Return reports, newest first; with ``after`` oldest first, from the one after it.
+
+        Raises NotFound when the tenant has no such job.
+        """
+        row = FineTuningEventRow
+        query = select(row).where(row.job_id == job_id, row.kind.in_(kinds))
+        if before is not None:
+            query = query.where(row.number < before)
+        order = row.number.desc()
+        if after is not None:
+            query, order = query.where(row.number > after), row.number.asc()
+        with self._db.read() as session:
+            self._find(session, tenant_id, job_id)
+            return [read_event(e) for e in session.scalars(query.order_by(order).limit(limit))]
+
+    def _on(
+        self, session: Session, tenant_id: str, dataset: str, account: str
+    ) -> _builtin_list[Job]:
+        key = self._db.tenants.get(session, tenant_id)
+        rows = session.scalars(
+            select(_Row)
+            .where(_Row.tenant_id == tenant_id, _Row.dataset == dataset, _Row.account == account)
+            .order_by(_Row.created_at, _Row.id)
+        )
+        return [read_job(key, row) for row in rows]
+
+    def _find(self, session: Session, tenant_id: str, job_id: str, lock: bool = False) -> Job:
+        key = self._db.tenants.get(session, tenant_id)
+        query = select(_Row).where(_Row.id == job_id, _Row.tenant_id == tenant_id)
+        query = query.execution_options(populate_existing=True)
+        row = session.scalar(query.with_for_update() if lock else query)
+        if row is None:
+            raise NotFound("There is no such fine-tuning job.")
+        return read_job(key, row)
+
+    def _set(self, session: Session, job: Job, **values: Any) -> None:
+        """Change the row if nobody did since ``job`` was read."""
+        done = session.execute(
+            update(_Row)
+            .where(_Row.id == job.id, _Row.version == job.version)
+            .values(version=job.version + 1, **values)
+            .execution_options(synchronize_session=False)
+        )
+        if done.rowcount != 1:  # type: ignore[attr-defined]
+            raise TransitionRefused("The job was changed by somebody else.")
+
+    def _own(self, session: Session, job: Job, **values: Any) -> None:
+        """Change the row if it still runs under the same owner and in the same attempt."""
+        mine = (_Row.id == job.id, _Row.owner == job.owner, _Row.attempts == job.attempts)
+        done = session.execute(
+            update(_Row)
+            .where(*mine, _Row.status == "running")
+            .values(version=_Row.version + 1, **values)
+            .execution_options(synchronize_session=False)
+        )
+        if done.rowcount != 1:  # type: ignore[attr-defined]
+            raise TransitionRefused("The job is held by another gateway, or has ended.")
+
+    def _settle(self, session: Session, job: Job, history: History, cost: Cost) -> None:
+        spent = cost(history) if total_steps(history) else 0.0
+        session.execute(
+            update(_Row)
+            .where(_Row.id == job.id)
+            .values(
+                spent_epsilon=spent,
+                history=dump([dict(entry) for entry in history]),
+                steps_taken=total_steps(history),
+            )
+            .execution_options(synchronize_session=False)
+        )
+        if total_steps(history):
+            charge = Charge("training", job.method, METRIC, spent, job.delta, job.dataset)
+            add_charges(session, job.tenant_id, None, job.account, job.id, [charge])
+
+
+def _lock_tenant(session: Session, tenant_id: str) -> None:
+    found = session.scalar(
+        select(TenantRow.id).where(TenantRow.id == tenant_id).with_for_update(key_share=True)
+    )
+    if found is None:
+        raise unknown_tenant()
+
+
+def _add_events(session: Session, job_id: str, events: Sequence[NewEvent]) -> None:
+    now = time.time()
+    values = [
+        {
+            "job_id": job_id,
+            "kind": event.kind,
+            "level": event.level,
+            "message": event.message,
+            "data": dump(dict(event.data)),
+            "created_at": now,
+        }
+        for event in events
+    ]
+    if values:
+        session.execute(insert(FineTuningEventRow), values)
