@@ -124,7 +124,9 @@ class HuggingFaceTokens:
             return self._loaded
 
 
-def token_encoder(name_or_path: str = MINILM, device: str = "cpu", threads: int = 1) -> TokenEncoder:
+def token_encoder(
+    name_or_path: str = MINILM, device: str = "cpu", threads: int = 1
+) -> TokenEncoder:
     """Return the encoder of a name: ``minilm`` from its wheel, else a folder or hub name."""
     if name_or_path == MINILM:
         return MiniLmTokens(threads)
@@ -140,9 +142,7 @@ def _pieces(ids: Sequence[Sequence[int]], size: int) -> list[tuple[int, Sequence
     ]
 
 
-def _batches(
-    pieces: Sequence[Sequence[int]], first: int | None, last: int | None, pad: int
-) -> Any:
+def _batches(pieces: Sequence[Sequence[int]], first: int | None, last: int | None, pad: int) -> Any:
     """Yield (indices, ids, mask) of pieces of similar length, special tokens added."""
     order = sorted(range(len(pieces)), key=lambda i: len(pieces[i]))
     for start in range(0, len(order), _BATCH):

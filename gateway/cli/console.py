@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 _MENDABLE = frozenset(
     "ConfigurationError PolicyError PoolError EmbeddingError WeightsError StoreError MechanismError "
     "StoreUnavailable StoreConflict NotFound UnknownTenant MasterKeyError SealBroken SchemaTooNew "
-    "CommandError UpstreamError ValidationError NerWeightsError ModelDamaged OSError "
+    "CommandError UpstreamError CorpusError DatasetError DecoderError ArtefactError ValidationError NerWeightsError ModelDamaged OSError "
     "FileNotFoundError PermissionError IsADirectoryError".split()
 )
 

@@ -35,7 +35,9 @@ def ridge(x: Matrix, y: Matrix, penalty: float) -> tuple[Matrix, Matrix]:
     return weights, mean_y - mean_x @ weights
 
 
-def align_clean(model: PpftModel, data: RowData, penalty: float = 0.03, most: int = 20_000) -> float:
+def align_clean(
+    model: PpftModel, data: RowData, penalty: float = 0.03, most: int = 20_000
+) -> float:
     """Set the projection from public rows and the text under them.
 
     Returns:

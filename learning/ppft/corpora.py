@@ -43,7 +43,9 @@ def read(name: str, folder: Path, split: Split) -> Iterator[Record]:
     try:
         yield from _READERS[name](folder, split)
     except FileNotFoundError as error:
-        raise CorpusError(f"{name}: {error.filename} is missing; name its folder by --data") from None
+        raise CorpusError(
+            f"{name}: {error.filename} is missing; name its folder by --data"
+        ) from None
 
 
 def _sst2(folder: Path, split: Split) -> Iterator[Record]:

@@ -14,12 +14,15 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacy.ppft.tasks import Task
+
+if TYPE_CHECKING:
+    from learning.ppft.model import Example
 
 VERSION: Final = 1
 _FILES: Final = ("rows.safetensors", "answers.jsonl", "windows.jsonl")
@@ -75,6 +78,12 @@ class RowData:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def examples(self) -> "list[Example]":
+        """Return the records as the model takes them."""
+        from learning.ppft.model import Example
+
+        return [Example(*item) for item in zip(self.rows, self.tasks, self.answers, strict=True)]
 
 
 def save(data: RowData, folder: Path) -> None:

@@ -101,7 +101,8 @@ def convert_gguf(gguf: Path, cache: Path, digest: str) -> Path:
 
 def _convert(gguf: Path, folder: Path) -> None:
     import torch
-    from transformers import AutoModelForCausalLM, logging as hf_logging
+    from transformers import AutoModelForCausalLM
+    from transformers import logging as hf_logging
 
     hf_logging.disable_progress_bar()
     logging.getLogger("transformers").setLevel(logging.ERROR)

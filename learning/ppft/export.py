@@ -70,7 +70,9 @@ def export(
     source = random or SystemRandomness()
     rows = [obfuscate(item.states, k, noise, source) for item in encoded.states]
     epsilon = None if noise.mechanism == "none" else noise.epsilon
-    meta = Meta(encoder.name, encoder.dimensions, k, noise.mechanism, epsilon, False, tuple(corpora))
+    meta = Meta(
+        encoder.name, encoder.dimensions, k, noise.mechanism, epsilon, False, tuple(corpora)
+    )
     data = RowData(
         meta, rows, [r.task for r in encoded.records], [r.answer for r in encoded.records]
     )

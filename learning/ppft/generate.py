@@ -1,6 +1,6 @@
 """Batched generation with a KV cache: one prefill, then one token a row and step."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ class Step:
     Attributes:
         index: Which example.
         text: New text, perhaps empty while a character is incomplete.
-        finish: ``stop`` or ``length`` at the row's end, else None.
+        finish: ``stop``, ``length`` or ``cancelled`` at the row's end, else None.
         tokens: Tokens of the row so far.
     """
 
@@ -36,7 +36,10 @@ class Step:
 
 @torch.inference_mode()
 def generate(
-    model: PpftModel, examples: Sequence[Example], sampling: Sequence[Sampling]
+    model: PpftModel,
+    examples: Sequence[Example],
+    sampling: Sequence[Sampling],
+    wanted: Callable[[int], bool] = lambda _: True,
 ) -> Iterator[Step]:
     """Yield every row's text as it comes, until all rows have ended.
 
@@ -44,6 +47,8 @@ def generate(
         model: Projection and decoder.
         examples: One or more; answers are ignored.
         sampling: One an example.
+        wanted: Asked every step whether an example's answer is still waited for; one that is not ends
+            with ``cancelled``.
     """
     from transformers import DynamicCache
 
@@ -61,7 +66,8 @@ def generate(
             use_cache=True,
         ).last_hidden_state
         chosen = _choose(model.network.lm_head(hidden[:, -1]).float(), rows)
-        yield from _advance(rows, chosen.tolist())
+        for row, token in zip(rows, chosen.tolist(), strict=True):
+            yield row.take(token, wanted(row.index))
         going = [i for i, row in enumerate(rows) if row.finish is None]
         if not going:
             return
@@ -95,8 +101,10 @@ class _Row:
         self._ids: list[int] = []
         self._sent = ""
 
-    def take(self, token: int) -> Step:
-        if token == self._decoder.eos:
+    def take(self, token: int, wanted: bool) -> Step:
+        if not wanted:
+            self.finish = "cancelled"
+        elif token == self._decoder.eos:
             self.finish = "stop"
         else:
             self._ids.append(token)
@@ -107,10 +115,6 @@ class _Row:
             text = text.rstrip("\ufffd")  # half a character: the rest of its bytes is to come
         new, self._sent = text[len(self._sent) :], text
         return Step(self.index, new, self.finish, len(self._ids))
-
-
-def _advance(rows: Sequence[_Row], tokens: Sequence[int]) -> list[Step]:
-    return [row.take(token) for row, token in zip(rows, tokens, strict=True)]
 
 
 def _choose(logits: Any, rows: Sequence[_Row]) -> Any:

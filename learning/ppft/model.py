@@ -157,7 +157,9 @@ class PpftModel:
         body = [self.prefix(example.rows)] if len(example.rows) else []
         if example.text:
             body = [self.embed(self.decoder.ids(example.text))]
-        answer = [*self.decoder.ids(f" {example.answer}"), self.decoder.eos] if example.answer else []
+        answer = (
+            [*self.decoder.ids(f" {example.answer}"), self.decoder.eos] if example.answer else []
+        )
         tail = self.embed([*self.instruction(example.task), *answer])
         inputs = torch.cat([head, *body, tail])
         return inputs, [_IGNORED] * (len(inputs) - len(answer)) + answer

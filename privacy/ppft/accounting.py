@@ -57,7 +57,12 @@ def cost(slots: int, dimensions: int, noise: Noise, delta: float = 1e-6) -> Cost
 def charge(spent: Cost, noise: Noise, record: str = "") -> Charge:
     """Return the ledger row of one record; ``record`` is a keyed hash, never the record."""
     return Charge(
-        f"record:{spent.slots}", f"ppft-{noise.mechanism}", METRIC, spent.epsilon, spent.delta, record
+        f"record:{spent.slots}",
+        f"ppft-{noise.mechanism}",
+        METRIC,
+        spent.epsilon,
+        spent.delta,
+        record,
     )
 
 
