@@ -19,7 +19,7 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) install --quiet -c constraints.txt -e '.[dev,litellm,postgres,train]'
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,finetune,litellm,postgres,train]'
 	@touch $@
 
 demo: $(VENV)/.base ## set everything up and run the sample conversation

@@ -68,7 +68,7 @@ def align_noisy(
         random: Source of the public rows' noise.
     """
     clean = np.concatenate(rows).astype(np.float64)
-    noisy = unit(clean + noise.draw(*clean.shape, random))
+    noisy = unit(clean + noise.draw(len(clean), clean.shape[1], random))
     weight = model.projection.weight.detach().cpu().double().numpy().T
     wanted = clean @ weight + model.projection.bias.detach().cpu().double().numpy()
     _assign(model, *ridge(noisy, wanted, 1e-3))

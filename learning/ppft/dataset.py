@@ -168,7 +168,7 @@ def _write(data: RowData, folder: Path) -> None:
 
     lengths = [len(rows) for rows in data.rows]
     empty = np.zeros((0, data.meta.dimensions), np.float16)
-    tensors = {
+    tensors: dict[str, NDArray[Any]] = {
         "rows": np.concatenate([empty, *data.rows]).astype(np.float16),
         "starts": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         "tasks": np.array([int(task) for task in data.tasks], dtype=np.uint8),

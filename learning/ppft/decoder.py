@@ -4,6 +4,7 @@ A GGUF of SmolLM2 names its tokenizer only in metadata; the byte-level BPE is bu
 with single digits as the model was trained.
 """
 
+import importlib.util
 import json
 import logging
 import os
@@ -100,6 +101,8 @@ def convert_gguf(gguf: Path, cache: Path, digest: str) -> Path:
 
 
 def _convert(gguf: Path, folder: Path) -> None:
+    if importlib.util.find_spec("gguf") is None:
+        raise DecoderError("reading GGUF needs one more package: pip install 'penname[finetune]'")
     import torch
     from transformers import AutoModelForCausalLM
     from transformers import logging as hf_logging

@@ -56,4 +56,4 @@ def obfuscate(states: ArrayLike, k: int, noise: Noise, random: Randomness) -> ND
         float32 of shape (⌈n/k⌉, d), unit rows.
     """
     clean = unit(pool(states, k))
-    return unit(clean + noise.draw(*clean.shape, random)).astype(np.float32)
+    return unit(clean + noise.draw(len(clean), clean.shape[1], random)).astype(np.float32)
