@@ -119,8 +119,11 @@ class HuggingFaceTokens:
             if self._loaded is None:
                 from transformers import AutoModel, AutoTokenizer
 
-                model = AutoModel.from_pretrained(self._path).to(self._device).eval()
-                self._loaded = (model, AutoTokenizer.from_pretrained(self._path))
+                try:
+                    model = AutoModel.from_pretrained(self._path).to(self._device).eval()
+                    self._loaded = (model, AutoTokenizer.from_pretrained(self._path))
+                except (OSError, ValueError):  # a folder that is not there is a bad hub name
+                    raise OSError(f"the encoder {self._path} can not be loaded") from None
             return self._loaded
 
 
