@@ -4,11 +4,12 @@ import asyncio
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 
 from connectors.token_encoder import token_encoder
@@ -179,7 +180,50 @@ def attack(out: Path, data: Path, inversion: bool, minutes: float) -> None:
     from learning.ppft.attacks.report import AttackStudy, run
 
     decoder = _decoder_folder("smollm2") if inversion else None
-    run(AttackStudy(out, data, token_encoder(), decoder, minutes), _say)
+    run(AttackStudy(out, data, token_encoder(), decoder, minutes, _sanitisers()), _say)
+
+
+def _sanitisers() -> tuple[tuple[str, Callable[[str], str]], ...]:
+    """The text mechanisms that attacks are compared with: this gateway's own, and word noise."""
+    from learning.ppft.attacks.words import WordNoise
+    from privacy.embedding.glove import read_glove
+    from privacy.randomness import SystemRandomness
+
+    table = read_glove()
+    most = 50_000  # the commonest words
+    words = WordNoise(table.words[:most], np.array(table.vectors[:most]), SystemRandomness())
+
+    def noisy(epsilon: float) -> Callable[[str], str]:
+        return lambda text: words.sanitise(text, epsilon)
+
+    return (
+        ("des", _substituted()),
+        *((f"dchi-{epsilon:g}", noisy(epsilon)) for epsilon in (2.0, 5.0, 10.0, 20.0)),
+    )
+
+
+def _substituted() -> Callable[[str], str]:
+    """The balanced policy's substitution, each text in a session of its own."""
+    import secrets
+
+    from gateway.bootstrap import build_detector, load_embedding
+    from policies.compile import PolicyFilter, compile_rules
+    from policies.loader import load_policy
+    from privacy.pools.artefact import PoolSet
+    from privacy.randomness import SystemRandomness
+    from privacy.substitution.planner import Planner, SessionContext, TextItem
+
+    policy, detector = load_policy("balanced"), build_detector(Settings())
+    rules = compile_rules(policy, load_embedding())
+    planner = Planner(
+        rules, PoolSet.load(), SystemRandomness(), lambda _, __: secrets.token_hex(16)
+    )
+
+    def substitute(text: str) -> str:
+        spans = PolicyFilter(policy).apply(text, detector.detect([text])[0])
+        return str(planner.plan([TextItem(text, spans)], SessionContext()).texts[0])
+
+    return substitute
 
 
 def _encoded(source: Source) -> tuple[TokenEncoder, Encoded]:

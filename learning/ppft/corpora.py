@@ -61,7 +61,9 @@ def _ag_news(folder: Path, split: Split) -> Iterator[Record]:
             text = f"{item['title']}. {item['description']}"
             yield Record(Task.TOPIC, text, answer=_NEWS[item["label"]])
         return
-    with gzip.open(folder / "ag_news" / "extra_dev_from_train.tsv.gz", "rt", encoding="utf-8") as handle:
+    with gzip.open(
+        folder / "ag_news" / "extra_dev_from_train.tsv.gz", "rt", encoding="utf-8"
+    ) as handle:
         for row in csv.reader(handle, delimiter="\t", quoting=csv.QUOTE_NONE):
             if len(row) == 2 and (answer := _NEWS_NAMES.get(row[1], row[1])) in _NEWS:
                 yield Record(Task.TOPIC, row[0], answer=answer)

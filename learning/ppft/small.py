@@ -24,6 +24,7 @@ from learning.ppft.evaluate import Prefix, accuracy
 from learning.ppft.export import Encoded, Limits, encode, export, export_public
 from learning.ppft.model import Example, Lora, PpftModel
 from learning.ppft.train import Plan, train, write_events
+from privacy.ppft.accounting import cost
 from privacy.ppft.encoder import TokenEncoder
 from privacy.ppft.noise import Mechanism, Noise
 from privacy.ppft.prompt import Record
@@ -57,9 +58,7 @@ CELLS: Final = (
     Cell(4),
     Cell(4, 150.0),
     Cell(4, 75.0),
-    Cell(8),
     Cell(8, 150.0),
-    Cell(16),
     Cell(16, 150.0),
     Cell(4, 150.0, "gaussian"),
     Cell(4, text=True),
@@ -68,6 +67,8 @@ CELLS: Final = (
     Cell(8, 75.0),
     Cell(16, 75.0),
     Cell(4, 75.0, "gaussian"),
+    Cell(8),
+    Cell(16),
 )
 
 
@@ -170,7 +171,7 @@ class _Run:
         model = PpftModel.create(self.decoder(), data.meta.dimensions, Lora())
         explained = align_clean(model, data)
         self.say(f"k{k}: the first projection explains {explained:.2f} of the embeddings")
-        before = self.judge(model, k, Noise.of(None), replace_prefixes=("own",))
+        before = self.judge(model, k, Noise.of(None), ("own",))
         point = self.study.folder / "checkpoints" / f"k{k}-stage1.pt"
         plan = Plan(steps=self.study.steps[0])
         done = train(model, data.examples(), plan, point, self.events(f"k{k}-stage1"))
@@ -184,9 +185,11 @@ class _Run:
         first = self.stage_one(cell.k)
         noise = Noise.of(cell.epsilon, cell.mechanism)
         files = self.study.folder / "data" / cell.name
-        exported, costs = export(self.domain, self.study.encoder, cell.k, noise, tuple(DOMAIN))
-        dataset.save(exported, files)
+        if not (files / "manifest.json").exists():  # each record is noised once, restarts included
+            exported, _ = export(self.domain, self.study.encoder, cell.k, noise, tuple(DOMAIN))
+            dataset.save(exported, files)
         data = dataset.load(files)
+        costs = [cost(len(rows), data.meta.dimensions, noise) for rows in data.rows]
         model, card = artefact.load(first, self.decoder())
         point = self.study.folder / "checkpoints" / f"{cell.name}.pt"
         if noise.mechanism != "none":
@@ -224,14 +227,14 @@ class _Run:
         model: PpftModel,
         k: int,
         noise: Noise,
-        replace_prefixes: Sequence[Prefix] = ("own", "shuffled", "none"),
+        prefixes: Sequence[Prefix] = ("own", "shuffled", "none"),
     ) -> dict[str, dict[str, float]]:
         """Accuracy by prefix and corpus, on rows noised anew."""
         source = SystemRandomness()
         rows = [obfuscate(item.states, k, noise, source) for item in self.held.states]
         found: dict[str, dict[str, float]] = {}
         tasks = sorted({record.task for record in self.held.records})
-        for prefix in replace_prefixes:
+        for prefix in prefixes:
             found[prefix] = {}
             for task in tasks:
                 mine = [i for i, r in enumerate(self.held.records) if r.task == task]

@@ -53,7 +53,9 @@ def test_padding_does_not_change_the_loss(model: PpftModel) -> None:
     with torch.no_grad():
         batch = model.batch(EXAMPLES)
         counts = [(batch.labels[i] != -100).sum().item() for i in range(4)]
-        single = [model.loss([example]).item() * n for example, n in zip(EXAMPLES, counts, strict=True)]
+        single = [
+            model.loss([example]).item() * n for example, n in zip(EXAMPLES, counts, strict=True)
+        ]
         assert model.loss(EXAMPLES).item() == pytest.approx(sum(single) / sum(counts), rel=1e-4)
 
 
@@ -121,7 +123,8 @@ def test_an_answer_nobody_waits_for_ends(model: PpftModel) -> None:
 
 def test_temperature_draws_differently(model: PpftModel) -> None:
     drawn = {
-        "".join(s.text for s in generate(model, EXAMPLES[:1], [Sampling(12, 2.0)])) for _ in range(4)
+        "".join(s.text for s in generate(model, EXAMPLES[:1], [Sampling(12, 2.0)]))
+        for _ in range(4)
     }
     assert len(drawn) > 1
     assert len({answers(model, EXAMPLES[:1], 12)[0] for _ in range(3)}) == 1
@@ -146,5 +149,7 @@ def test_generation_in_bf16_on_an_accelerator(decoder: Path) -> None:
         pytest.skip("needs an accelerator")
     made = PpftModel.create(load_decoder(decoder, "cuda", "bfloat16"), DIMENSIONS, Lora(r=2))
     made.loss(EXAMPLES).backward()
-    assert all(torch.isfinite(p.grad).all() for p in made.trainable().values() if p.grad is not None)
+    assert all(
+        torch.isfinite(p.grad).all() for p in made.trainable().values() if p.grad is not None
+    )
     assert len(answers(made, EXAMPLES, 5)) == 4

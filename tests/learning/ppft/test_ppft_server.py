@@ -248,7 +248,13 @@ def test_an_answer_nobody_reads_stops(model: PpftModel) -> None:
 async def test_the_server_never_chooses_the_noise(http: httpx.AsyncClient) -> None:
     """A server that announces another ε, encoder or window changes nothing, or is refused."""
     seen: list[bytes] = []
-    described = {"name": "tiny", "encoder": "words", "dimensions": DIMENSIONS, "k": 2, "epsilon": 1e9}
+    described = {
+        "name": "tiny",
+        "encoder": "words",
+        "dimensions": DIMENSIONS,
+        "k": 2,
+        "epsilon": 1e9,
+    }
 
     def handler(request: httpx.Request) -> httpx.Response:
         if request.method == "GET":
@@ -265,7 +271,9 @@ async def test_the_server_never_chooses_the_noise(http: httpx.AsyncClient) -> No
         cosine = (rows * clean).sum(axis=1) / np.linalg.norm(clean, axis=1)
         assert (cosine < 0.99).all()
         for change in ({"k": 1}, {"encoder": "other"}, {"dimensions": 4}, {"name": "else"}):
-            described.update({"k": 2, "encoder": "words", "dimensions": 16, "name": "tiny", **change})
+            described.update(
+                {"k": 2, "encoder": "words", "dimensions": 16, "name": "tiny", **change}
+            )
             picky = PpftClient(other, "http://x", KEY, "tiny", WordEncoder, OPTIONS)
             with pytest.raises(UpstreamError, match="rejected"):
                 await picky.answer(await picky.prepare(QUESTION))
@@ -288,7 +296,10 @@ async def test_a_chat_request_comes_back_in_openais_shapes(client: PpftClient) -
     whole = await upstream.complete(orjson.dumps(CHAT))
     assert whole["object"] == "chat.completion" and whole["model"] == "tiny"
     choice = whole["choices"][0]
-    assert choice["message"]["role"] == "assistant" and choice["finish_reason"] in ("stop", "length")
+    assert choice["message"]["role"] == "assistant" and choice["finish_reason"] in (
+        "stop",
+        "length",
+    )
     # Four words of context and three of question at two a row: four rows.
     assert whole["usage"]["prompt_tokens"] == 4
     assert whole["penname"]["ppft"] == {

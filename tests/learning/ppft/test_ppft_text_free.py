@@ -75,9 +75,7 @@ def test_the_request_is_a_function_of_the_noised_rows_alone(text: str) -> None:
 def test_two_texts_of_one_length_differ_in_rows_and_nonce_only(one: str, other: str) -> None:
     first, second = (requests_for(text) for text in (one, other))
     for a, b in zip(first, second, strict=True):
-        heads = [
-            {k: v for k, v in r.headers.items() if k != "content-length"} for r in (a, b)
-        ]
+        heads = [{k: v for k, v in r.headers.items() if k != "content-length"} for r in (a, b)]
         assert heads[0] == heads[1] and a.url == b.url and a.method == b.method
     bodies = [requests[1].content for requests in (first, second)]
     parts = [load(body) for body in bodies]

@@ -31,9 +31,7 @@ def sentiments(n: int, seed: int = 0) -> list[Record]:
     for number in range(n):
         words = GOOD if number % 2 else BAD
         text = f"the film is {generator.choice(words)} and very {generator.choice(words)}"
-        found.append(
-            Record(Task.SENTIMENT, text, answer="positive" if number % 2 else "negative")
-        )
+        found.append(Record(Task.SENTIMENT, text, answer="positive" if number % 2 else "negative"))
     return found
 
 

@@ -63,7 +63,9 @@ def test_draws_fall_where_the_density_says() -> None:
     disc = np.stack([x.ravel(), y.ravel()], axis=1)[(x**2 + y**2).ravel() <= 0.25]
     for centre in (np.array([0.0, 0.0]), np.array([1.0, -0.6])):
         share = float((np.linalg.norm(noise - centre, axis=1) <= 0.5).mean())
-        exact = float(np.exp(laplace_log_density(disc + centre, 1.0)).sum() * (grid[1] - grid[0]) ** 2)
+        exact = float(
+            np.exp(laplace_log_density(disc + centre, 1.0)).sum() * (grid[1] - grid[0]) ** 2
+        )
         assert abs(share - exact) < 4 * math.sqrt(exact / 60_000) + 0.002
 
 
