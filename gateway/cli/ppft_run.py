@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import os
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -128,17 +129,21 @@ def serve_models(
         loaded = load_decoder(_decoder_folder(decoder), device, _dtype(device))
         model, card = artefact.load(Path(folder), loaded)
         served[name] = Served(card, Batcher(model, batch, waiting), slots)
-    _say(f"serving {', '.join(served)} on http://{host}:{port}; no text is accepted")
+    # Bound here, so that port 0 can be told; with the protocol named, asyncio turns Nagle off.
+    bound = socket.socket(
+        socket.AF_INET6 if ":" in host else socket.AF_INET, proto=socket.IPPROTO_TCP
+    )
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.bind((host, port))
+    _say(f"serving {', '.join(served)}; no text is accepted")
+    _say(f"http://{host}:{bound.getsockname()[1]}")
+    config = uvicorn.Config(
+        create_app(served, keys), log_level="warning", access_log=False, server_header=False
+    )
     try:
-        uvicorn.run(
-            create_app(served, keys),
-            host=host,
-            port=port,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-        )
+        uvicorn.Server(config).run(sockets=[bound])
     finally:
+        bound.close()
         for one in served.values():
             one.batcher.close()
 

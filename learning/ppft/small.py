@@ -93,7 +93,7 @@ class Study:
     encoder: TokenEncoder
     decoder: Path
     minutes: float = 180.0
-    steps: tuple[int, int] = (240, 160)
+    steps: tuple[int, int] = (240, 100)
     held_out: int = 200
     share: float = 1.0
     device: str = "cpu"
