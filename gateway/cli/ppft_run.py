@@ -336,4 +336,4 @@ def _show(event: dict[str, object]) -> None:
 
 
 def _say(text: str) -> None:
-    Console(stderr=True).print(text, markup=False, highlight=False)
+    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)

@@ -21,6 +21,20 @@ _MMLU: Final = (
     "college_medicine",
 )
 
+_INTENTS: Final = (
+    ("treatment", "treatment"),
+    ("inherited", "inheritance"),
+    ("how many people", "frequency"),
+    ("genetic changes", "genetics"),
+    ("symptoms", "symptoms"),
+    ("what causes", "causes"),
+    ("outlook", "outlook"),
+    ("diagnose", "diagnosis"),
+    ("research", "research"),
+    ("what is", "information"),
+    ("information about", "information"),
+)
+
 
 class CorpusError(ValueError):
     """A corpus is unknown or its folder lacks a file; the message says which."""
@@ -121,6 +135,15 @@ def _medquad(folder: Path, split: Split) -> Iterator[Record]:
         yield Record(Task.ANSWER, question=item["question"], answer=item["answer"])
 
 
+def _intents(folder: Path, split: Split) -> Iterator[Record]:
+    """What a medical question asks for, read off MedQuAD's question forms."""
+    for item in _tenth(_lines(folder / "medquad" / "sample.jsonl.gz"), split):
+        question = item["question"].lower()
+        found = next((intent for sign, intent in _INTENTS if sign in question), None)
+        if found:
+            yield Record(Task.INTENT, question=item["question"], answer=found)
+
+
 def _tenth(items: Iterator[dict[str, Any]], split: Split) -> Iterator[dict[str, Any]]:
     """Yield every tenth item for evaluation, the others for training."""
     for number, item in enumerate(items):
@@ -149,5 +172,6 @@ _READERS: Final[dict[str, Callable[[Path, Split], Iterator[Record]]]] = {
     "squad2": _squad,
     "pubmedqa": _pubmed,
     "medquad": _medquad,
+    "medquad_intent": _intents,
 }
 NAMES: Final = tuple(_READERS)

@@ -16,6 +16,7 @@ class Task(IntEnum):
     CHOICE = 3
     EXTRACT = 4
     VERDICT = 5
+    INTENT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,21 @@ SPECS: dict[Task, TaskSpec] = {
     Task.CHOICE: TaskSpec("\nChoice:"),
     Task.EXTRACT: TaskSpec("\nExtract:"),
     Task.VERDICT: TaskSpec("\nVerdict:", ("yes", "no", "maybe")),
+    Task.INTENT: TaskSpec(
+        "\nIntent:",
+        (
+            "information",
+            "treatment",
+            "inheritance",
+            "frequency",
+            "genetics",
+            "symptoms",
+            "causes",
+            "outlook",
+            "diagnosis",
+            "research",
+        ),
+    ),
 }
 
 

@@ -1,6 +1,10 @@
 """Datasets, both stages, resuming, artefacts: from exported files alone."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -228,3 +232,56 @@ def test_a_shuffled_prefix_is_of_the_same_task() -> None:
     given = [int(row[0, 0]) for row in given_rows(records, rows, "shuffled")]
     assert given == [2, 1, 3, 0]
     assert all(len(row) == 0 for row in given_rows(records, rows, "none"))
+
+
+_WORKER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+import torch
+torch.set_num_threads(1)
+from ppft_tiny import DIMENSIONS
+from learning.ppft import artefact, dataset
+from learning.ppft.decoder import load_decoder
+from learning.ppft.model import Lora, PpftModel
+from learning.ppft.train import Plan, train
+torch.manual_seed(3)
+data = dataset.load(Path(sys.argv[1]))
+model = PpftModel.create(load_decoder(sys.argv[2]), DIMENSIONS, Lora(r=4))
+train(model, data.examples(), Plan(steps=4, batch=8, warm=1), report=lambda event: None)
+rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+card = artefact.Card("words", DIMENSIONS, 2, model.decoder.name, lora=Lora(r=4))
+artefact.save(model, card, Path(sys.argv[4] + str(rank)))
+if torch.distributed.is_initialized():
+    torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_same_model_as_one(
+    encoded: Encoded, decoder: Path, tmp_path: Path
+) -> None:
+    # Both answers have equally many tokens, so the mean of two means is the mean.
+    dataset.save(export_public(encoded, WordEncoder(), 2), tmp_path / "data")
+    (tmp_path / "worker.py").write_text(_WORKER)
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": str(here.parents[2]), "OMP_NUM_THREADS": "1"}
+    arguments = [str(tmp_path / "data"), str(decoder), str(here)]
+
+    def worker(out: str, **more: str) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, str(tmp_path / "worker.py"), *arguments, str(tmp_path / out)]
+        return subprocess.Popen(command, env={**environment, **more})
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    started = [worker("one")] + [worker("two", RANK=str(rank), **group) for rank in (0, 1)]
+    assert [process.wait(120) for process in started] == [0, 0, 0]
+    one, first, second = (
+        artefact.load(tmp_path / name, load_decoder(decoder))[0].trainable()
+        for name in ("one0", "two0", "two1")
+    )
+    for name, parameter in one.items():
+        assert torch.equal(first[name], second[name])
+        assert torch.allclose(parameter, first[name], atol=2e-4), name
