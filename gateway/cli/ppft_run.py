@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -24,6 +25,10 @@ from privacy.ppft.encoder import TokenEncoder
 from privacy.ppft.noise import Noise
 from privacy.ppft.prompt import Record, multiple_choice
 from privacy.ppft.tasks import task_named
+
+if TYPE_CHECKING:
+    from learning.ppft.artefact import Card
+    from learning.ppft.model import PpftModel
 
 _KEYS = "PENNAME_PPFT_KEYS"
 
@@ -289,7 +294,7 @@ def _charge(
         db.close()
 
 
-def _stage_model(job: TrainJob, data: "dataset.RowData"):  # type: ignore[no-untyped-def]
+def _stage_model(job: TrainJob, data: dataset.RowData) -> "tuple[PpftModel, Card]":
     from learning.ppft import artefact
     from learning.ppft.align import align_clean, align_noisy
     from learning.ppft.decoder import load_decoder
