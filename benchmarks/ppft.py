@@ -139,7 +139,9 @@ def attacks(
     )
     states = [encoder.encode([p.text for p in people]) for people in (known, victims)]
     return {
-        f"k{k}_epsilon{epsilon:g}": rows_attacked(known, victims, *states, k, epsilon)
+        f"k{k}_epsilon{epsilon:g}": rows_attacked(
+            known, victims, *states, k, Noise("laplace", epsilon)
+        )
         for k, epsilon in settings
     }
 

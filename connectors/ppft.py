@@ -27,6 +27,9 @@ from privacy.ppft.tasks import Task
 from privacy.ppft.wire import MEDIA_TYPE, NONCE_BYTES, Payload, RowType, pack
 from privacy.randomness import Randomness, SystemRandomness
 
+_TRIES: Final = 3
+_LONGEST_PAUSE: Final = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
@@ -122,12 +125,19 @@ class PpftClient:
         return Prepared(body, cost(len(rows), rows.shape[1], self._noise))
 
     async def answer(self, prepared: Prepared) -> dict[str, Any]:
-        """Send; returns ``text``, ``finish`` and ``tokens``.  Raises UpstreamError."""
+        """Send; returns ``text``, ``finish`` and ``tokens``.  Raises UpstreamError.
+
+        A busy server is asked again with the same bytes: noising anew would cost ε anew.
+        """
         with translated():
             await self.check_model()
-            response = await self._client.post(
-                self._url, content=prepared.payload, headers=self._sending
-            )
+            for left in reversed(range(_TRIES)):
+                response = await self._client.post(
+                    self._url, content=prepared.payload, headers=self._sending
+                )
+                if response.status_code != 429 or not left:
+                    break
+                await asyncio.sleep(_pause(response))
             check(response)
             return json_object(response.content)
 
@@ -135,15 +145,19 @@ class PpftClient:
         """Send; yields parts with ``text``, ``finish`` and ``tokens``.  Raises UpstreamError."""
         with translated():
             await self.check_model()
-            async with self._client.stream(
-                "POST", self._url, content=prepared.payload, headers=self._sending
-            ) as response:
-                check(response)
-                async for event in EventSource(response).aiter_sse():
-                    if event.data.startswith("[DONE]"):
-                        return
-                    yield json_object(event.data)
-                raise UpstreamError("malformed")
+            for left in reversed(range(_TRIES)):
+                async with self._client.stream(
+                    "POST", self._url, content=prepared.payload, headers=self._sending
+                ) as response:
+                    if response.status_code == 429 and left:
+                        await asyncio.sleep(_pause(response))
+                        continue
+                    check(response)
+                    async for event in EventSource(response).aiter_sse():
+                        if event.data.startswith("[DONE]"):
+                            return
+                        yield json_object(event.data)
+                    raise UpstreamError("malformed")
 
     async def check_model(self) -> None:
         """Compare the server's model with this side's encoder and window, once.
@@ -295,6 +309,12 @@ def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
     if last < 0:
         raise UpstreamError("rejected", 400)
     return Record(task, "\n".join(map(_text, messages[:last])), _text(messages[last]))
+
+
+def _pause(response: httpx.Response) -> float:
+    """Seconds to wait: what the server asked for, within reason; payloads live for a minute."""
+    asked = response.headers.get("retry-after", "")
+    return min(float(asked) if asked.isdigit() else 1.0, _LONGEST_PAUSE)
 
 
 def _text(message: dict[str, Any]) -> str:

@@ -92,7 +92,11 @@ def create_app(
             raise Refused(404, "model_not_found", "there is no model of this name")
         payload = await _payload(request, served, seen)
         events: asyncio.Queue[Step | None] = asyncio.Queue()
-        job = _submit(served, payload, events)
+        try:
+            job = _submit(served, payload, events)
+        except Refused:
+            seen.forget(payload.nonce)  # the same bytes may come again: noising anew would cost ε
+            raise
         if payload.stream:
             return StreamingResponse(_events(events, job), media_type="text/event-stream")
         return _json(await _whole(events, job))

@@ -52,3 +52,8 @@ class ReplayGuard:
                 raise ReplayError("too_many_requests", "too many requests in too short a time")
             # Twice the window: a timestamp may lie ahead by one.
             self._seen[nonce] = now + 2.0 * self._window
+
+    def forget(self, nonce: bytes) -> None:
+        """Let a payload come again: it was turned away unanswered."""
+        with self._lock:
+            self._seen.pop(nonce, None)

@@ -184,7 +184,7 @@ def test_nonces_are_forgotten_when_their_time_is_over() -> None:
 
 
 async def test_a_full_queue_says_when_to_come_back(
-    model: PpftModel, client: PpftClient, http: httpx.AsyncClient, app: Any
+    model: PpftModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, entered = threading.Event(), threading.Event()
 
@@ -203,9 +203,17 @@ async def test_a_full_queue_says_when_to_come_back(
         card = Card("words", DIMENSIONS, 2, "tiny")
         full = create_app({"tiny": Served(card, slow)}, (KEY,))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(full)) as other:
+            monkeypatch.setattr("connectors.ppft._LONGEST_PAUSE", 0.01)
             busy = PpftClient(other, "http://ppft", KEY, "tiny", WordEncoder, OPTIONS)
+            prepared = await busy.prepare(QUESTION)
             with pytest.raises(UpstreamError) as caught:
-                await busy.answer(await busy.prepare(QUESTION))
+                await busy.answer(prepared)
+            with pytest.raises(UpstreamError, match="429"):
+                _ = [part async for part in busy.stream(prepared)]
+            gate.set()
+            monkeypatch.setattr("connectors.ppft._LONGEST_PAUSE", 1.0)
+            # Turned away, not replayed: the very same bytes are answered once there is a place.
+            assert "text" in await busy.answer(prepared)
         assert caught.value.kind == "rate_limited" and int(caught.value.retry_after or 0) >= 1
     finally:
         gate.set()
