@@ -31,7 +31,7 @@ def accuracy(
         model: What answers.
         records: What is asked, with candidates or accepted answers; only this side has them.
         rows: The rows of each record.
-        prefix: ``shuffled`` gives each record the rows of the next; ``text`` feeds ``texts``.
+        prefix: ``shuffled`` gives each record another's rows; ``text`` feeds ``texts``.
         batch: Records a batch.
     """
     given = given_rows(records, rows, prefix)
@@ -66,8 +66,8 @@ def given_rows(
 ) -> list[NDArray[np.float32]]:
     """Return what each record is answered from.
 
-    A shuffled prefix is that of the next record of the same task, so its form is right and its
-    content is not.
+    A shuffled prefix is that of another record of the same task, drawn once and for all: its form is
+    right and its content is not.
     """
     if prefix == "own":
         return list(rows)
@@ -77,7 +77,9 @@ def given_rows(
             by_task.setdefault(int(record.task), []).append(number)
         given = list(rows)
         for group in by_task.values():
-            for here, there in zip(group, [*group[1:], group[0]], strict=True):
+            # One random cycle: nobody keeps their own, and files sorted by answer are broken up.
+            cycle = np.random.default_rng(0).permutation(group).tolist()
+            for here, there in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
                 given[here] = rows[there]
         return given
     return [row[:0] for row in rows]

@@ -127,8 +127,14 @@ def test_both_stages_teach_the_decoder_to_use_its_prefix(
     clean = export_public(held, WordEncoder(), 2).rows
     own = accuracy(model, held.records, clean)
     assert own >= 0.9
-    # The next record has the other label, so a prefix that is used is wrong when shuffled.
-    assert accuracy(model, held.records, clean, "shuffled") <= 0.1
+    # A decoder that reads another record's rows gives that record's answer.
+    numbered = [np.full((1, 1), i, np.float32) for i in range(len(held.records))]
+    others = [int(row[0, 0]) for row in given_rows(held.records, numbered, "shuffled")]
+    same = np.mean(
+        [r.answer == held.records[i].answer for r, i in zip(held.records, others, strict=True)]
+    )
+    assert accuracy(model, held.records, clean, "shuffled") == pytest.approx(same, abs=0.1)
+    assert same < 0.7
     assert accuracy(model, held.records, clean, "none") == pytest.approx(0.5)
 
     noise = Noise("laplace", 40.0)
@@ -230,7 +236,9 @@ def test_a_shuffled_prefix_is_of_the_same_task() -> None:
     records = [Record(Task.TOPIC), Record(Task.SENTIMENT), Record(Task.TOPIC), Record(Task.TOPIC)]
     rows = [np.full((1, 2), i, np.float32) for i in range(4)]
     given = [int(row[0, 0]) for row in given_rows(records, rows, "shuffled")]
-    assert given == [2, 1, 3, 0]
+    assert given[1] == 1 and sorted(given) == [0, 1, 2, 3]
+    assert all(given[i] != i for i in (0, 2, 3))
+    assert given == [int(row[0, 0]) for row in given_rows(records, rows, "shuffled")]
     assert all(len(row) == 0 for row in given_rows(records, rows, "none"))
 
 
