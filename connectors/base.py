@@ -28,7 +28,14 @@ class UpstreamError(Exception):
 
 
 class Upstream(Protocol):
-    """A chat model somewhere.  ``payload`` is the serialised body that the guard has passed."""
+    """A chat model somewhere.  ``payload`` is the serialised body that the guard has passed.
+
+    Attributes:
+        sees_text: False when nothing but noised embeddings leaves this process: such an upstream is
+            to be given the original text, and its cost goes to the account ``ppft``.
+    """
+
+    sees_text: bool
 
     async def complete(self, payload: bytes) -> dict[str, Any]:
         """Return the ``chat.completion`` object.  Raises UpstreamError."""

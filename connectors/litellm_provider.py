@@ -23,6 +23,8 @@ class LiteLlm:
         timeout: Seconds for a whole request.
     """
 
+    sees_text = True
+
     def __init__(self, params: dict[str, Any], timeout: float) -> None:
         self._params = params
         self._timeout = timeout

@@ -29,6 +29,8 @@ class LocalModel:
         threads: CPU threads per generation.
     """
 
+    sees_text = True
+
     def __init__(self, path: Callable[[], Path], name: str = "local", threads: int = 1) -> None:
         self._path = path
         self._name = name

@@ -22,6 +22,8 @@ class OpenAICompatible:
         api_key: Bearer key of the provider, empty for none.
     """
 
+    sees_text = True
+
     def __init__(self, client: httpx.AsyncClient, api_base: str = "", api_key: str = "") -> None:
         self._client = client
         self._url = f"{(api_base or _DEFAULT_BASE).rstrip('/')}/chat/completions"
@@ -30,23 +32,23 @@ class OpenAICompatible:
             self._headers["authorization"] = f"Bearer {api_key}"
 
     async def complete(self, payload: bytes) -> dict[str, Any]:
-        with _translated():
+        with translated():
             response = await self._client.post(self._url, content=payload, headers=self._headers)
-            _check(response)
-            return _object(response.content)
+            check(response)
+            return json_object(response.content)
 
     async def stream(self, payload: bytes) -> AsyncGenerator[dict[str, Any], None]:
         headers = {**self._headers, "accept": "text/event-stream"}
-        with _translated():
+        with translated():
             async with self._client.stream(
                 "POST", self._url, content=payload, headers=headers
             ) as response:
-                _check(response)
+                check(response)
                 async for event in EventSource(response).aiter_sse():
                     if event.data.startswith("[DONE]"):
                         return
                     if event.data:
-                        yield _object(event.data)
+                        yield json_object(event.data)
                 # A provider that stops without [DONE] has cut the answer off.
                 raise UpstreamError("malformed")
 
@@ -54,7 +56,8 @@ class OpenAICompatible:
         """The client is shared: its owner closes it."""
 
 
-def _check(response: httpx.Response) -> None:
+def check(response: httpx.Response) -> None:
+    """Raise UpstreamError for any status but 2xx; the body is not read."""
     status = response.status_code
     if 200 <= status < 300:
         return
@@ -65,7 +68,8 @@ def _check(response: httpx.Response) -> None:
     raise UpstreamError("failed", status, response.headers.get("retry-after"))
 
 
-def _object(raw: bytes | str) -> dict[str, Any]:
+def json_object(raw: bytes | str) -> dict[str, Any]:
+    """Return a JSON object.  Raises UpstreamError when it is none, or carries an error."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -78,7 +82,7 @@ def _object(raw: bytes | str) -> dict[str, Any]:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def translated() -> Iterator[None]:
     """Turn the client's errors into ours, their texts left behind."""
     try:
         yield

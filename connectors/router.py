@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,7 +13,13 @@ from connectors.base import Upstream
 from connectors.litellm_provider import LiteLlm, check_litellm
 from connectors.local import LocalModel
 from connectors.openai_compatible import OpenAICompatible
+from connectors.ppft import ClientOptions, PpftClient, PpftUpstream
+from connectors.token_encoder import MINILM, token_encoder
 from connectors.weights import chat_model_gguf
+from privacy.ppft.encoder import TokenEncoder
+from privacy.ppft.noise import Noise
+from privacy.ppft.tasks import task_named
+from privacy.ppft.wire import RowType
 
 _ENVIRONMENT = "os.environ/"
 
@@ -44,7 +50,7 @@ class Model:
     Attributes:
         name: The public name.
         upstream_name: What the upstream calls it.
-        provider: ``openai``, ``local`` or litellm's prefix.
+        provider: ``openai``, ``local``, ``ppft`` or litellm's prefix.
         upstream: Where requests go.
     """
 
@@ -52,6 +58,28 @@ class Model:
     upstream_name: str
     provider: str
     upstream: Upstream
+
+
+class PpftParams(BaseModel):
+    """Further ``litellm_params`` of a ``ppft/`` model.
+
+    Attributes:
+        encoder: ``minilm``, or a folder or hub name of any transformers encoder.
+        k: Tokens a row; must be the model's.
+        epsilon: Rate of the noise per unit of distance; one row costs at most twice this.
+        mechanism: ``laplace`` or ``gaussian``.
+        task: What requests ask for, see `privacy.ppft.tasks`.
+        row_type: Type of the rows on the wire.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    encoder: str = MINILM
+    k: int = Field(default=4, ge=1, le=64)
+    epsilon: float = Field(default=75.0, gt=0.0, allow_inf_nan=False)
+    mechanism: Literal["laplace", "gaussian"] = "laplace"
+    task: str = "answer"
+    row_type: RowType = "int8"
 
 
 class ConfigurationError(ValueError):
@@ -106,6 +134,8 @@ def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads
     if provider == "openai" and rest:
         upstream = OpenAICompatible(client, params.api_base or "", key)
         return Model(entry.model_name, rest, provider, upstream)
+    if provider == "ppft":
+        return Model(entry.model_name, rest, provider, _ppft(entry, rest, client, key, threads))
     try:
         check_litellm()
     except ModuleNotFoundError as error:
@@ -116,6 +146,27 @@ def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads
     return Model(
         entry.model_name, rest or provider, provider if rest else "", LiteLlm(options, timeout)
     )
+
+
+def _ppft(
+    entry: ModelEntry, rest: str, client: httpx.AsyncClient, key: str, threads: int
+) -> PpftUpstream:
+    """Build the client of an embedding-only backend; ε and k are this side's, never the server's."""
+    params = entry.litellm_params
+    where = f"model_list: {entry.model_name!r}"
+    if not rest or not params.api_base:
+        raise ConfigurationError(f"{where} needs model: ppft/NAME and the api_base of its server")
+    try:
+        given = PpftParams.model_validate(params.model_extra or {})
+        noise = Noise(given.mechanism, given.epsilon)
+        options = ClientOptions(given.k, noise, task_named(given.task), given.row_type)
+    except ValueError as error:
+        raise ConfigurationError(f"{where}: {error}") from None
+
+    def encoder() -> TokenEncoder:
+        return token_encoder(given.encoder, threads=threads)
+
+    return PpftUpstream(PpftClient(client, params.api_base, key, rest, encoder, options))
 
 
 def _local(rest: str, name: str, threads: int) -> LocalModel:

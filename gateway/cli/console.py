@@ -9,10 +9,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 # The names of errors whose message tells the user what to do; by name, so that nothing heavy loads.
 _MENDABLE = frozenset(
-    "ConfigurationError PolicyError PoolError EmbeddingError WeightsError StoreError MechanismError "
-    "StoreUnavailable StoreConflict NotFound UnknownTenant MasterKeyError SealBroken SchemaTooNew "
-    "CommandError UpstreamError ValidationError NerWeightsError ModelDamaged OSError "
-    "FileNotFoundError PermissionError IsADirectoryError".split()
+    "ConfigurationError PolicyError PoolError EmbeddingError WeightsError StoreError "
+    "MechanismError StoreUnavailable StoreConflict NotFound UnknownTenant MasterKeyError "
+    "SealBroken SchemaTooNew CommandError UpstreamError CorpusError DatasetError DecoderError "
+    "ArtefactError ValidationError NerWeightsError ModelDamaged OSError FileNotFoundError "
+    "PermissionError IsADirectoryError".split()
 )
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gateway.cli.ppft import app as ppft_app
+
 app = typer.Typer(
     name="penname",
     help="A RAG privacy gateway: names travel under a pen name.",
@@ -23,6 +25,7 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(policy_app, name="policy")
 app.add_typer(pools_app, name="pools")
 app.add_typer(finetune_app, name="finetune")
+app.add_typer(ppft_app, name="ppft")
 
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Data folder; default: PENNAME_DATA_DIR.")

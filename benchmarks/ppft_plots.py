@@ -1,0 +1,86 @@
+"""Plots of `penname ppft study` and `penname ppft attack`: what is learnt and what leaks, by ε and k."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+CLEAN = 1000.0  # where "no noise" is drawn on the axis of ε
+
+
+def epsilon_of(name: str) -> float:
+    last = name.rsplit("-", 1)[1]
+    return CLEAN if last == "clean" else float(last)
+
+
+def accuracies(results: dict[str, Any], out: Path) -> None:
+    """One panel a task: accuracy by ε for each k, with the shuffled prefix as a dotted line."""
+    tasks = ("sentiment", "topic", "choice")
+    figure, panels = plt.subplots(1, len(tasks), figsize=(12, 3.6), sharey=True)
+    for panel, task in zip(panels, tasks, strict=True):
+        for k in (4, 8, 16):
+            names = [n for n in results if n.startswith(f"k{k}-") and n.endswith("clean")]
+            names += [n for n in results if n.startswith(f"k{k}-laplace-")]
+            points = sorted((epsilon_of(name), name) for name in names)
+            if not points:
+                continue
+            x = [epsilon for epsilon, _ in points]
+            own = [results[name]["own"][task] for _, name in points]
+            other = [results[name]["shuffled"][task] for _, name in points]
+            (line,) = panel.plot(x, own, marker="o", label=f"k = {k}")
+            panel.plot(x, other, linestyle=":", color=line.get_color())
+        panel.set(title=task, xlabel="ε (right end: no noise)", xscale="log", ylim=(0, 1))
+    panels[0].set_ylabel("accuracy (dotted: another record's prefix)")
+    panels[0].legend()
+    figure.tight_layout()
+    figure.savefig(out, dpi=120)
+
+
+def leaks(results: dict[str, Any], out: Path) -> None:
+    """Retrieval and attribute inference by ε, k = 4, with guessing as dotted lines."""
+    figure, panel = plt.subplots(figsize=(7, 4))
+    names = [n for n in results if n.startswith("k4-")]
+    points = sorted((epsilon_of(name), name) for name in names)
+    x = [epsilon for epsilon, _ in points]
+    for label, key, guess in (
+        ("sex", "sex_accuracy", "sex_guess"),
+        ("age group", "age_accuracy", "age_guess"),
+        ("symptoms", "symptoms_recall", "symptoms_guess"),
+        ("antecedents", "antecedents_recall", "antecedents_guess"),
+    ):
+        found = [results[name]["attributes"] for _, name in points]
+        (line,) = panel.plot(x, [f[key] for f in found], marker="o", label=label)
+        panel.plot(x, [f[guess] for f in found], linestyle=":", color=line.get_color())
+    top = [results[name]["retrieval"]["top1"] for _, name in points]
+    panel.plot(x, top, marker="x", color="black", label="window retrieved")
+    panel.set(
+        xlabel="ε (right end: no noise)",
+        ylabel="attacker's success (dotted: guessing)",
+        xscale="log",
+        ylim=(0, 1.02),
+        title="Pri-DDX, k = 4",
+    )
+    panel.legend()
+    figure.tight_layout()
+    figure.savefig(out, dpi=120)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--study", type=Path, help="results.json of the study")
+    parser.add_argument("--attacks", type=Path, help="JSON file of the attacks")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    options = parser.parse_args()
+    if options.study:
+        accuracies(json.loads(options.study.read_text()), options.out / "ppft_accuracy.png")
+    if options.attacks:
+        leaks(json.loads(options.attacks.read_text()), options.out / "ppft_attacks.png")
+
+
+if __name__ == "__main__":
+    main()

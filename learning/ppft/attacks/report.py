@@ -1,0 +1,198 @@
+"""All attacks by ε and k, restartable: results are added to one JSON file as they come."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from learning.ppft import corpora
+from learning.ppft.attacks.inversion import invert, train_inverter
+from learning.ppft.attacks.measures import read_facts
+from learning.ppft.attacks.patients import Patient, read_patients
+from learning.ppft.attacks.rows import infer_attributes, retrieve
+from learning.ppft.export import Encoded, export_public
+from privacy.ppft.encoder import TokenEncoder, TokenStates
+from privacy.ppft.noise import Noise
+from privacy.ppft.prompt import Record
+from privacy.ppft.rows import obfuscate, pool, unit
+from privacy.ppft.tasks import Task
+from privacy.randomness import SystemRandomness
+
+EPSILONS: Final = (None, 600.0, 300.0, 150.0, 75.0, 30.0)
+WINDOWS: Final = (4, 8, 16)
+INVERTED_K: Final = 4
+Rows = NDArray[np.float32]
+Sanitiser = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class AttackStudy:
+    """What is attacked and with what.
+
+    Attributes:
+        out: JSON file of the results.
+        data: The data collection.
+        encoder: The client's encoder, known to the attacker.
+        decoder: Folder of the inverter's decoder; None leaves inversion out.
+        minutes: Budget; no inverter is begun after it.
+        sanitisers: Text mechanisms to compare with, by name.
+        steps: Steps of an inverter.
+        victims: Patients whose texts are inverted or sanitised.
+    """
+
+    out: Path
+    data: Path
+    encoder: TokenEncoder
+    decoder: Path | None = None
+    minutes: float = 60.0
+    sanitisers: tuple[tuple[str, Sanitiser], ...] = ()
+    steps: int = 80
+    victims: int = 60
+
+
+def run(study: AttackStudy, say: Callable[[str], None] = print) -> None:
+    """Run what the file does not hold yet."""
+    began = time.monotonic()
+    known, victims = (read_patients(study.data, split) for split in ("train", "eval"))
+    states = [study.encoder.encode([p.text for p in people]) for people in (known, victims)]
+    results = _Results(study.out, say)
+    grid = [(f"k{k}-{_name(e)}", k, Noise.of(e)) for k in WINDOWS for e in EPSILONS]
+    grid += [(f"gaussian-k4-{e:g}", 4, Noise("gaussian", e)) for e in (150.0, 75.0)]
+    for name, k, noise in grid:
+        if name not in results.values:
+            results.keep(name, rows_attacked(known, victims, states[0], states[1], k, noise))
+    sentences = study.encoder.encode([r.context for r in corpora.read("sst2", study.data, "eval")])
+    for k in WINDOWS:
+        for epsilon in EPSILONS:
+            name = f"sst2-k{k}-{_name(epsilon)}"
+            if name not in results.values:
+                results.keep(name, sentences_attacked(sentences, k, epsilon))
+    texts = [p.text for p in victims[: study.victims]]
+    plain: tuple[str, Sanitiser] = ("plain", lambda text: text)
+    for name, sanitise in (plain, *study.sanitisers):
+        if f"text-{name}" not in results.values:
+            found = [sanitise(text) for text in texts]
+            results.keep(f"text-{name}", read_facts(found, victims[: study.victims]))
+    if study.decoder is not None:
+        n = study.victims
+        target = _Target(known, states[0], victims[:n], states[1][:n])
+        _invert_all(study, study.decoder, results, target, began)
+
+
+def sentences_attacked(
+    states: Sequence[TokenStates], k: int, epsilon: float | None
+) -> dict[str, Any]:
+    """Retrieval of ordinary sentences' windows (SST-2) among their own few thousand."""
+    noise, source = Noise.of(epsilon), SystemRandomness()
+    clean = np.concatenate([unit(pool(s.states, k)) for s in states]).astype(np.float32)
+    flat = np.concatenate([obfuscate(s.states, k, noise, source) for s in states])
+    truth: NDArray[np.int64] = np.arange(len(clean), dtype=np.int64)
+    return {"retrieval": retrieve(flat, truth, clean)}
+
+
+def rows_attacked(
+    known: Sequence[Patient],
+    victims: Sequence[Patient],
+    known_states: Sequence[TokenStates],
+    victim_states: Sequence[TokenStates],
+    k: int,
+    noise: Noise,
+) -> dict[str, Any]:
+    """Retrieval and attribute inference at one k and noise; the gallery holds the victims' windows."""
+    source = SystemRandomness()
+    noised = [
+        [obfuscate(s.states, k, noise, source) for s in people]
+        for people in (known_states, victim_states)
+    ]
+    clean = np.concatenate([unit(pool(s.states, k)) for s in victim_states]).astype(np.float32)
+    others = np.concatenate([unit(pool(s.states, k)) for s in known_states]).astype(np.float32)
+    gallery = np.concatenate([clean, others])
+    truth = np.arange(len(clean), dtype=np.int64)
+    flat = np.concatenate(noised[1])
+    return {
+        "cosine": float((flat * clean).sum(axis=1).mean()),
+        "retrieval": retrieve(flat, truth, gallery),
+        "attributes": infer_attributes(known, noised[0], victims, noised[1]),
+    }
+
+
+class _Results:
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        self._path = path
+        self._say = say
+        self.values: dict[str, Any] = {}
+        if path.exists():
+            self.values = json.loads(path.read_text("utf-8"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def keep(self, name: str, value: Any) -> None:
+        self.values[name] = value
+        scratch = self._path.with_suffix(".part")
+        scratch.write_text(json.dumps(self.values, indent=2) + "\n", "utf-8")
+        os.replace(scratch, self._path)
+        self._say(f"{name}: {json.dumps(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Whom an inverter learns from and whom it is turned against, encoded."""
+
+    known: Sequence[Patient]
+    known_states: Sequence[TokenStates]
+    victims: Sequence[Patient]
+    victim_states: Sequence[TokenStates]
+
+
+def _invert_all(
+    study: AttackStudy, decoder: Path, results: _Results, target: _Target, began: float
+) -> None:
+    """Train an inverter per knowledge of the noise; the unaware one meets every ε."""
+    for trained, tested in (
+        (None, (None, 150.0, 75.0, 30.0)),
+        (75.0, (75.0,)),
+        (150.0, (150.0,)),
+        (30.0, (30.0,)),
+    ):
+        names = [f"inversion-{_name(trained)}-on-{_name(epsilon)}" for epsilon in tested]
+        if all(name in results.values for name in names):
+            continue
+        if time.monotonic() - began > 60.0 * study.minutes:
+            return
+        model = _inverter(study, decoder, target, trained)
+        for name, epsilon in zip(names, tested, strict=True):
+            found = invert(model, _noised(target.victim_states, epsilon))
+            results.keep(name, {**read_facts(found, target.victims), "example": found[0]})
+
+
+def _inverter(study: AttackStudy, decoder: Path, target: _Target, epsilon: float | None) -> Any:
+    from learning.ppft.align import align_clean, align_noisy
+    from learning.ppft.decoder import load_decoder
+    from learning.ppft.model import Lora, PpftModel
+    from learning.ppft.train import Plan
+
+    model = PpftModel.create(load_decoder(decoder), study.encoder.dimensions, Lora())
+    texts = [p.text for p in target.known]
+    records = [Record(Task.EXTRACT, question=text, answer=text) for text in texts]
+    encoded = Encoded(records, list(target.known_states), texts)
+    public = export_public(encoded, study.encoder, INVERTED_K)
+    align_clean(model, public)
+    if epsilon is not None:
+        align_noisy(model, public.rows, Noise.of(epsilon), SystemRandomness())
+    rows = _noised(target.known_states, epsilon)
+    train_inverter(model, rows, texts, Plan(steps=study.steps, batch=8), lambda event: None)
+    return model
+
+
+def _noised(states: Sequence[TokenStates], epsilon: float | None) -> list[Rows]:
+    source, noise = SystemRandomness(), Noise.of(epsilon)
+    return [obfuscate(item.states, INVERTED_K, noise, source) for item in states]
+
+
+def _name(epsilon: float | None) -> str:
+    return "clean" if epsilon is None else f"{epsilon:g}"

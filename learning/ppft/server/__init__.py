@@ -1,0 +1,1 @@
+"""The PPFT server: rows in, answers out, no text in."""
