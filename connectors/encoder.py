@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from connectors.weights import Progress, embedder_onnx, embedder_tokenizer
+from privacy.onnx import onnx_session
 
 _TOKENS: Final = 256  # the published max_seq_length, with [CLS] and [SEP]
 _OVERLAP: Final = 32
@@ -48,17 +49,9 @@ class MiniLmEncoder:
         """
         model = embedder_onnx(progress)
         tokenizer = embedder_tokenizer()
-        import onnxruntime
         from tokenizers import Tokenizer
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # Idle threads must not spin: the server shares its cores with other models.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(
-            str(model), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = onnx_session(str(model), threads)
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()

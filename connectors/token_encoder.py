@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from connectors.weights import MINILM_WEIGHTS, embedder_onnx, embedder_tokenizer
+from privacy.onnx import onnx_session
 from privacy.ppft.encoder import TokenEncoder, TokenStates
 
 MINILM: Final = "minilm"
@@ -29,16 +30,9 @@ class MiniLmTokens:
 
     def __init__(self, threads: int = 1) -> None:
         """Load the model.  Raises WeightsError when the weights are not the expected ones."""
-        import onnxruntime
         from tokenizers import Tokenizer
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = onnxruntime.InferenceSession(
-            str(embedder_onnx()), options, providers=["CPUExecutionProvider"]
-        )
+        self._session = onnx_session(str(embedder_onnx()), threads)
         self._tokenizer = Tokenizer.from_file(str(embedder_tokenizer()))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from privacy.detection.ner.words import (
     split_words,
 )
 from privacy.interrupt import checkpoint
+from privacy.onnx import onnx_session
 from privacy.types import Span
 
 RECOGNIZER: Final = "ner"
@@ -52,17 +53,10 @@ class NerTagger:
     """
 
     def __init__(self, weights: Weights, threads: int = 1) -> None:
-        import onnxruntime
         from tokenizers import Tokenizer
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
         try:
-            self._session: Any = onnxruntime.InferenceSession(
-                weights.model, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = onnx_session(weights.model, threads)
             self._tokenizer = Tokenizer.from_str(weights.tokenizer)
         except Exception as error:
             raise WeightsError(
