@@ -31,6 +31,7 @@ from gateway.retrieve import Question, Retriever
 from gateway.services import Services
 from gateway.session_id import session_id_of
 from gateway.settled import SettledSessions, SettledTexts, TextKey
+from gateway.text_free import must_leave_as_noise, text_free_body, text_free_model
 from gateway.views import Views
 from policies.compile import PolicyFilter, compile_rules
 from policies.model import Policy
@@ -41,7 +42,7 @@ from privacy.randomness import Randomness
 from privacy.restoration import Restorer
 from privacy.substitution.entry import FAMILY, GIVEN
 from privacy.substitution.known import TextItem
-from privacy.substitution.planner import Kept, Plan, Planner, SessionContext
+from privacy.substitution.planner import Kept, Mention, Plan, Planner, SessionContext
 from privacy.substitution.rules import BudgetExhausted, Ruleset, SubstitutionError
 from store.errors import StoreError
 from store.sessions import Change, Snapshot
@@ -60,6 +61,7 @@ class Prepared:
     """
 
     request_id: str
+    tenant_id: str
     session_id: str
     model: Model
     payload: bytes = field(repr=False)
@@ -78,6 +80,11 @@ class _Texts:
     slot_count: int
     question: Question | None = field(repr=False)
     settled: SettledTexts
+
+    @property
+    def plain_items(self) -> list[TextItem]:
+        """The items as they were read, settled before or not."""
+        return [item.settled.item if isinstance(item, Kept) else item for item in self.items]
 
     def items_for(self, snapshot: Snapshot) -> list[TextItem | Kept]:
         """Return the items; what was not settled in this very session is to be planned again."""
@@ -123,6 +130,7 @@ class Pipeline:
         self._services = services
         self._rng = rng
         self._retriever = Retriever(services, policy.retrieval)
+        self._text_free = text_free_model(policy, router)
 
     def prepare(
         self,
@@ -175,12 +183,27 @@ class Pipeline:
         keyed_hash = self._services.tenants.entity_hasher(principal.tenant_id)
         session_id = session_id_of(headers, body, principal.key_id, keyed_hash)
         question = self._retriever.ask(principal.tenant_id, body)
+        if self._text_free is not None and self.policy.routes.always:
+            model = self._text_free
+
+        def without_text(other: Model) -> Prepared:
+            return self._without_text(principal, body, other, question, session_id, request_id)
+
+        if not model.upstream.sees_text:
+            return without_text(model)
         outbound = strip_extensions(body, model.upstream_name, self.policy, keyed_hash)
         texts = self._read(outbound, question, self.settled.get(principal.tenant_id, session_id))
+        if must_leave_as_noise(self.policy, texts.plain_items) and self._text_free is not None:
+            return without_text(self._text_free)
         planner = Planner(self.ruleset, self.pools, self._rng, keyed_hash)
         checkpoint()
         before = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
-        after, done = self._settle(planner, texts, before, request_id, deadline)
+        try:
+            after, done = self._settle(planner, texts, before, request_id, deadline)
+        except BudgetExhausted:
+            if self._text_free is None or self.ruleset.on_budget != "route":
+                raise
+            return without_text(self._text_free)
         plan = done.plan
         self.settled.of(after).keep(
             zip(texts.keys, plan.settled, strict=True), done.outbound, len(after.entries)
@@ -188,11 +211,34 @@ class Pipeline:
         self._report(principal, after, plan, done.payload, question, request_id)
         return Prepared(
             request_id,
+            principal.tenant_id,
             session_id,
             model,
             done.payload,
             self.views.of(after, plan.known).restorer.protecting(plan.texts),
-            self._headers(after, plan),
+            self._headers(after, plan.mentions),
+            bool(body.get("stream")),
+        )
+
+    def _without_text(
+        self,
+        principal: Principal,
+        body: dict[str, Any],
+        model: Model,
+        question: Question | None,
+        session_id: str,
+        request_id: str,
+    ) -> Prepared:
+        """Prepare a request that leaves as noised embeddings: nothing to substitute or restore."""
+        session = self._services.sessions.open(principal.tenant_id, session_id, self.policy.name)
+        return Prepared(
+            request_id,
+            principal.tenant_id,
+            session_id,
+            model,
+            text_free_body(body, model, question),
+            Restorer(()),
+            self._headers(session, ()),
             bool(body.get("stream")),
         )
 
@@ -285,9 +331,9 @@ class Pipeline:
         outbound = check_outbound(payload, plan.known, read, passed)
         return _Outcome(plan, payload, outbound)
 
-    def _headers(self, snapshot: Snapshot, plan: Plan) -> dict[str, str]:
+    def _headers(self, snapshot: Snapshot, mentions: Sequence[Mention]) -> dict[str, str]:
         counts: dict[str, int] = {}
-        for mention in plan.mentions:
+        for mention in mentions:
             counts[mention.type] = counts.get(mention.type, 0) + 1
         limit = self.ruleset.session_epsilon
         remaining = (

@@ -102,6 +102,22 @@ class Retrieval(_Strict):
         return value
 
 
+class Routes(_Strict):
+    """Which requests go to the backend that receives noised embeddings instead of text."""
+
+    text_free_model: str = Field("", description="A model of the list with prefix ppft/.")
+    always: bool = Field(False, description="Every request goes there.")
+    types: tuple[str, ...] = Field((), description="Entity types that send a request there.")
+    uncovered_script: Literal["allow", "route", "block"] = Field(
+        "allow", description="What happens to texts in a script that detection does not cover."
+    )
+
+    @field_validator("types")
+    @classmethod
+    def _known_types(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_entity_type(each) for each in value)
+
+
 class Policy(_Strict):
     """A complete policy."""
 
@@ -118,6 +134,7 @@ class Policy(_Strict):
     images: Literal["block", "allow"] = Field(
         "block", description="Whether pictures, audio and files may pass: nothing looks into them."
     )
+    routes: Routes = Routes.model_validate({})
     logprobs: Literal["drop", "block"] = "drop"
     fuzzy_restore: bool = True
 
@@ -140,6 +157,10 @@ class Policy(_Strict):
                 f"entities: no rule for {', '.join(missing)}; name every type, with action "
                 "'allow' where values may leave as they are"
             )
+        routes = self.routes
+        sends = routes.always or routes.types or routes.uncovered_script == "route"
+        if not routes.text_free_model and (sends or self.budget.on_exhausted == "route"):
+            raise ValueError("routes.text_free_model: name the model that requests are sent to")
         names = [p.name for p in self.patterns]
         if len(set(names)) != len(names):
             raise ValueError("patterns: two patterns have the same name")

@@ -70,7 +70,7 @@ class Drawer:
         if draw is None:
             return self._exhausted(fine_type, key, original, entity_type)
         if not self._affordable(draw.epsilon, draw.delta):
-            if self.ruleset.on_budget == "block":
+            if self.ruleset.on_budget != "placeholder":
                 raise BudgetExhausted(
                     self._epsilon, self.ruleset.session_epsilon or 0.0, draw.epsilon
                 )

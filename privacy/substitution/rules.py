@@ -10,7 +10,7 @@ Action = Literal[
     "substitute", "surrogate", "placeholder", "redact", "mask", "hash", "allow", "block"
 ]
 PoolRule = Literal["enlarge", "numbered", "generic", "block"]
-BudgetRule = Literal["block", "placeholder"]
+BudgetRule = Literal["block", "placeholder", "route"]
 
 
 class SubstitutionError(Exception):
@@ -59,7 +59,8 @@ class Ruleset:
         session_epsilon: Budget of the session (basic composition), None for no limit.
         session_delta: Likewise for δ.
         date_epsilon: ε per day of the session's date shift.
-        on_budget: What happens when a draw would overspend.
+        on_budget: What happens when a draw would overspend; for ``route`` the planner raises as for
+            ``block``, and the caller sends the request where no text is seen.
         on_pool: What happens when a pool has no candidate left.
         allow: Case-folded strings that are never treated as entities.
     """

@@ -5,7 +5,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,7 @@ def running_gateway(
     *,
     detector: Detector | None = None,
     policy: Mapping[str, Any] | None = None,
+    models: Sequence[ModelEntry] = (),
     **settings: Any,
 ) -> Iterator[Gateway]:
     """Run a gateway before a recording upstream of its own."""
@@ -131,7 +132,7 @@ def running_gateway(
             model="openai/upstream-model", api_base=upstream.url, api_key="sk-upstream"
         )
         config = ServerConfig(
-            model_list=[ModelEntry(model_name="test-model", litellm_params=params)],
+            model_list=[ModelEntry(model_name="test-model", litellm_params=params), *models],
             policy=policy_file(folder, policy) if policy else "",
         )
         pipeline = build_pipeline(services, config)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
-from gateway.api.chat.service import Stream, complete
+from gateway.api.chat.service import Stream, charged, complete
 from gateway.api.chat.tuned import answer_tuned
 from gateway.auth import Principal, principal
 from gateway.body import read_body
@@ -54,13 +54,19 @@ async def _answer(request: Request, who: Principal, pipeline: Pipeline) -> Respo
         request_id,
         deadline,
     )
+    paid = await charged(services, prepared)
     if not prepared.stream:
         answer = await complete(pipeline, prepared, deadline)
-        return JsonResponse(answer, headers=dict(prepared.headers))
+        return JsonResponse(answer, headers={**prepared.headers, **paid})
     stream = Stream(pipeline, prepared, who.tenant_id, deadline)
     await stream.start()
     return StreamingResponse(
         stream.events(),
         media_type="text/event-stream",
-        headers={**prepared.headers, "cache-control": "no-store", "x-accel-buffering": "no"},
+        headers={
+            **prepared.headers,
+            **paid,
+            "cache-control": "no-store",
+            "x-accel-buffering": "no",
+        },
     )

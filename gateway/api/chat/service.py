@@ -14,6 +14,8 @@ from gateway.errors import ApiError, upstream_failed
 from gateway.events import Answered, Refused
 from gateway.pipeline import Pipeline, Prepared
 from gateway.respond import ChunkRestorer, restore_completion, restored_stream
+from gateway.services import Services
+from gateway.text_free import pay
 
 _log = logging.getLogger(__name__)
 
@@ -36,6 +38,21 @@ def api_error(error: UpstreamError) -> ApiError:
     detail = f" (HTTP {error.status})" if error.status else ""
     headers = {"retry-after": error.retry_after} if error.retry_after else {}
     return upstream_failed(status, message + detail, f"upstream_{error.kind}", headers)
+
+
+async def charged(services: Services, prepared: Prepared) -> dict[str, str]:
+    """Charge what is not charged yet; returns headers that say so.  Raises ApiError."""
+    try:
+        return await pay(
+            services,
+            prepared.model,
+            prepared.payload,
+            prepared.tenant_id,
+            prepared.session_id,
+            prepared.request_id,
+        )
+    except UpstreamError as error:
+        raise api_error(error) from None
 
 
 async def complete(pipeline: Pipeline, prepared: Prepared, deadline: Deadline) -> dict[str, Any]:

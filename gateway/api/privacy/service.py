@@ -7,6 +7,7 @@ from gateway.pipeline import Pipeline
 from gateway.services import Services
 from privacy.accounting import Bound, Charge, totals
 from privacy.mechanisms.depletion import depletion
+from privacy.ppft.accounting import ACCOUNT
 from store.ledger import Ledger
 from store.sessions import Snapshot
 
@@ -18,7 +19,9 @@ def describe(
     snapshot = services.sessions.get(tenant_id, session_id)
     if snapshot is None:
         return None
-    rows = Ledger(services.db).rows(tenant_id, session_id)
+    everything = Ledger(services.db).rows(tenant_id, session_id)
+    rows = [row for row in everything if row.account != ACCOUNT]
+    noised = [row.charge for row in everything if row.account == ACCOUNT]
     sums = totals(
         Charge(r.fine_type, r.mechanism, r.metric, r.epsilon, r.delta, r.entity_hmac) for r in rows
     )
@@ -40,6 +43,8 @@ def describe(
             "best": {"name": sums.best.name, **_bound(sums.best)},
             "date_shift_epsilon_per_day": sums.days,
         },
+        # Another unit: loss between any two records, over the noised rows that stood for them.
+        "ppft": {"requests": len(noised), "epsilon": sum(charge.epsilon for charge in noised)},
         "budget": {
             "epsilon": limit,
             "remaining": None if limit is None else max(0.0, limit - snapshot.spent_epsilon),
