@@ -15,6 +15,7 @@ import json
 import math
 import multiprocessing
 import statistics
+import sys
 import time
 import warnings
 import weakref
@@ -288,6 +289,7 @@ def measure(
         process.start()
         processes.append(process)
         found[method] = pipes[method].recv()  # one at a time: memory is not shared out
+        print(f"{shape} {method}: {found[method]}", file=sys.stderr, flush=True)
     times: dict[str, list[float]] = {method: [] for method in methods}
     running = [method for method in methods if "failed" not in found[method]]
     for _ in range(repeats):
