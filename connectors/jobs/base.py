@@ -64,6 +64,7 @@ def worker_environment(threads: int) -> dict[str, str]:
         "OMP_NUM_THREADS": str(threads),
         "PENNAME_JOB_THREADS": str(threads),
         "TOKENIZERS_PARALLELISM": "false",
+        "TQDM_DISABLE": "1",
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_VERBOSITY": "error",
     }

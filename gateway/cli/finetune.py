@@ -84,7 +84,9 @@ def show_all(settings: Settings, tenant: str, as_json: bool) -> None:
     if as_json:
         print_json([job_object(job) for job in found])
         return
-    table = Table("job", "status", "method", "model", "steps", "epsilon", "result")
+    table = Table()
+    for name in ("job", "status", "method", "model", "steps", "epsilon", "result"):
+        table.add_column(name, overflow="fold")  # an id that is cut is of no use
     for job in found:
         spent = "-" if job.spent_epsilon is None else f"{job.spent_epsilon:.4g}"
         result = job.private["name"] if job.status == "succeeded" else ""

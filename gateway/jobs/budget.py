@@ -33,7 +33,7 @@ def budget_check(
         raise BudgetExceeded(
             f"This data set has {max(0.0, epsilon - before):.4g} of its privacy budget of epsilon "
             f"{epsilon:g} (delta {delta:g}) left, and with this job {total:.4g} would be spent. "
-            "Lower epsilon or the number of steps, or use other data."
+            "Lower epsilon, the number of steps, or a delta above the budget's; or use other data."
         )
 
     return check

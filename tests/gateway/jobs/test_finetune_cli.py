@@ -1,0 +1,74 @@
+"""`penname finetune` on a folder of its own, with a real worker."""
+
+import json
+from pathlib import Path
+
+import pytest
+from job_process import settings_for
+from jobs_gateway import TINY, rows
+from typer.testing import CliRunner
+
+from gateway.cli.console import CommandError, parse_settings
+from gateway.cli.main import app
+
+
+@pytest.fixture
+def folder(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("MODELS_DIR", "JOB_LEASE_SECONDS", "TRAINING_EPSILON", "TRAINING_DELTA"):
+        value = getattr(settings_for(tmp_path, models), name.lower())
+        monkeypatch.setenv(f"PENNAME_{name}", str(value))
+    monkeypatch.setenv("PENNAME_DATA_DIR", str(tmp_path / "data"))
+    (tmp_path / "train.jsonl").write_bytes(rows())
+    (tmp_path / "public.jsonl").write_bytes(rows(10, "v"))
+    return tmp_path
+
+
+def penname(*words: str) -> str:
+    result = CliRunner().invoke(app, ["finetune", *words], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_train_list_plot_and_cancel(folder: Path) -> None:
+    train, public = str(folder / "train.jsonl"), str(folder / "public.jsonl")
+    words = ("create", train, "--model", TINY, "--epsilon", "2", "--set", "steps=4")
+    made = json.loads(penname(*words, "--validation", public, "--suffix", "cli", "--json"))
+    assert made["status"] == "succeeded" and made["fine_tuned_model"].startswith(
+        f"ft:{TINY}:default:cli:"
+    )
+    assert 0 < made["penname"]["epsilon_spent"] <= 2.0
+    pictures = {path.name for path in (folder / "data/jobs" / made["id"]).glob("*.png")}
+    assert pictures == {"epsilon.png", "metrics.png"}
+    waiting = json.loads(penname(*words, "--detach", "--json"))
+    assert waiting["status"] == "queued"
+    assert [job["id"] for job in json.loads(penname("list", "--json"))] == [
+        waiting["id"],
+        made["id"],
+    ]
+    assert "cancelled" in penname("cancel", waiting["id"])
+    assert "succeeded" in penname("list")
+    penname("plot", made["id"])
+    with pytest.raises(CommandError, match="succeeded cannot be paused"):
+        penname("pause", made["id"])
+    with pytest.raises(CommandError, match="no such fine-tuning job"):
+        penname("watch", "ftjob-0")
+
+
+def test_faults_are_told(folder: Path) -> None:
+    (folder / "bad.jsonl").write_text("nope\n")
+    with pytest.raises(CommandError, match="line 1: is not JSON"):
+        penname("create", str(folder / "bad.jsonl"), "--model", TINY)
+    with pytest.raises(CommandError, match="dp_bitfit.epsilon"):
+        penname("create", str(folder / "train.jsonl"), "--model", TINY, "--epsilon", "-1")
+
+
+def test_settings_are_json_or_text() -> None:
+    assert parse_settings(["a=1", "b=x", 'c=["y"]', "d=true"]) == {
+        "a": 1,
+        "b": "x",
+        "c": ["y"],
+        "d": True,
+    }
+    for pair in ("a", "=1", "a="):
+        with pytest.raises(CommandError, match="NAME=VALUE"):
+            parse_settings([pair])

@@ -1,0 +1,112 @@
+"""Both tasks, run in this process on tiny models: trained, saved, loaded, asked."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from connectors.weights import MINILM_TOKENIZER
+from learning.methods.base import Facts, Work
+from learning.methods.dp_bitfit import DpBitfit
+from learning.rows import Rows, parse_rows
+from learning.tasks import is_causal
+
+KIND = DpBitfit()
+CHAT = b'{"messages": [{"role": "user", "content": "who %d"}, {"role": "assistant", "content": "%s"}]}\n'
+
+
+def rows(count: int = 24) -> Rows:
+    return parse_rows(b"".join(CHAT % (i, (b"good", b"bad")[i % 2]) for i in range(count)))
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("writer")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(MINILM_TOKENIZER.verified()), pad_token="[PAD]", eos_token="[SEP]"
+    )
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(3)
+    config = LlamaConfig(
+        vocab_size=30522,
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("encoder")
+    torch.manual_seed(3)
+    config = BertConfig(
+        vocab_size=30522,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+    BertModel(config).save_pretrained(folder)  # with the pooler that is not used
+    shutil.copy(MINILM_TOKENIZER.verified(), folder / "tokenizer.json")
+    return folder
+
+
+def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Work:
+    labels = () if is_causal(base) else ("bad", "good")
+    settings = {"steps": 6, "batch_size": 8, "epsilon": 6.0, "delta": 1e-3, "max_length": 24}
+    plan = KIND.plan(settings, Facts(24, labels, 1e-3, base))
+    told: list[Mapping[str, Any]] = []
+
+    def should_stop(step: int) -> bool:
+        if step >= stop_at:
+            return True
+        taken.append(step)
+        return False
+
+    return Work(
+        config=plan.config,
+        base=base,
+        labels=labels,
+        rows=rows(),
+        public=rows(6),
+        seed=1,
+        folder=folder,
+        should_stop=should_stop,
+        emit=lambda message, kind, data: told.append(data),
+    )
+
+
+@pytest.mark.parametrize("name", ["writer", "encoder"])
+def test_a_run_is_resumed_saved_and_asked(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    base: Path = request.getfixturevalue(name)
+    taken: list[int] = []
+    assert KIND.run(work(base, tmp_path, taken, stop_at=4)) is None
+    result = KIND.run(work(base, tmp_path, taken))
+    assert taken == [0, 1, 2, 3, 4, 5]  # each step once, counted over both runs
+    assert result is not None
+    package, card = result.files
+    # Of the writer most is one bias for each word of the vocabulary.
+    assert package.stat().st_size < 150_000 and "differential privacy" in card.read_text()
+    tuned = KIND.load(package, base)
+    answer = tuned.answer([{"role": "user", "content": "who 3"}], {"max_tokens": 4})
+    if name == "encoder":
+        assert answer.text in ("good", "bad") and set(answer.scores) == {"good", "bad"}
+        assert set(result.facts) >= {"valid_accuracy", "valid_loss"}
+    else:
+        assert 0 < answer.completion_tokens <= 4 and not answer.scores
+        assert set(result.facts) >= {"valid_loss"} and "valid_accuracy" not in result.facts
+    again = tuned.answer([{"role": "user", "content": "who 3"}], {"max_tokens": 4})
+    assert again == answer
