@@ -1,5 +1,6 @@
 """The detection engine: recognizers and tagger in, spans without overlaps out."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,6 +24,8 @@ DEFAULT_THRESHOLDS: Final[Mapping[str, float]] = MappingProxyType(
 _CONTROLS: Final = dict.fromkeys(
     {*range(0x20), *range(0x7F, 0xA0)} - set(map(ord, "\t\n\r\x85")), " "
 )
+# The letter of an escaped line break or tab belongs to no name: "Dear team,\\nVarga has left"; same length.
+_ESCAPE: Final = re.compile(r"\\[nrt](?=[^\W\d_a-z])")
 
 
 class DetectionFailed(RuntimeError):
@@ -111,10 +114,12 @@ class Detector:
 
     def _candidates(self, texts: Sequence[str]) -> list[list[Span]]:
         texts = [text.translate(_CONTROLS) for text in texts]
+        plain = [_ESCAPE.sub("  ", text) if "\\" in text else text for text in texts]
         found: list[list[Span]] = [[] for _ in texts]
         for recognizer in self._recognizers:
             whole = bool(getattr(recognizer, "whole_text", False))
-            for spans, text in zip(found, texts, strict=True):
+            named = set(recognizer.types) <= set(NAMED_TYPES)
+            for spans, text in zip(found, plain if named else texts, strict=True):
                 checkpoint()
                 try:
                     new = recognizer.find(text) if whole else find_windowed(recognizer.find, text)
@@ -123,7 +128,7 @@ class Detector:
                         f"recognizer {recognizer.name!r} failed with {type(error).__name__}"
                     ) from None
                 spans.extend(new)
-        for spans, tagged in zip(found, self._tagged(texts), strict=True):
+        for spans, tagged in zip(found, self._tagged(plain), strict=True):
             spans.extend(tagged)
         return found
 

@@ -36,6 +36,7 @@ from privacy.detection.folding import Folded, fold, squeeze
 from privacy.detection.phone_forms import phone_forms
 from privacy.detection.protected import bytes_ranges
 from privacy.detection.sentences import sentence_start
+from privacy.restoration.borders import UNSPACED, after_escape, char_class
 from privacy.types import EMAIL, NAMED_TYPES, PHONE, STRUCTURED_TYPES, URL, USERNAME, Span
 
 _RECOGNIZER: Final = "known"
@@ -199,9 +200,16 @@ def _squeezed_patterns(surface: str, type_: str) -> Iterator[_Pattern]:
 
 
 def _bordered(folded: str, start: int, end: int) -> bool:
-    if start and folded[start].isalnum() and folded[start - 1].isalnum():
+    if start and _joined(folded[start - 1], folded[start]) and not after_escape(folded, start):
         return False
-    return not (end < len(folded) and folded[end - 1].isalnum() and folded[end].isalnum())
+    return end == len(folded) or not _joined(folded[end - 1], folded[end])
+
+
+def _joined(left: str, right: str) -> bool:
+    """Tell whether two characters are of one word; scripts without blanks say nothing of that."""
+    if not (left.isalnum() and right.isalnum()):
+        return False
+    return UNSPACED not in (char_class(left), char_class(right))
 
 
 def _squeezed_bordered(folded: str, start: int, end: int, type_: str) -> bool:

@@ -26,6 +26,7 @@ from typing import Final
 
 from privacy.detection.common_words import is_common_word
 from privacy.detection.wordlists import family_names, given_names
+from privacy.restoration.borders import after_escape
 from privacy.types import ENTITY_TYPES, NAMED_TYPES, PERSON, STRUCTURED_TYPES, Span
 
 DEFAULT_THRESHOLD: Final = 0.5
@@ -106,6 +107,8 @@ def _tidied(text: str, span: Span) -> list[Span]:
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     for _ in range(40):
         if start == 0 or not (text[start - 1].isalnum() and text[start].isalnum()):
+            break
+        if after_escape(text, start):
             break
         start -= 1
     for _ in range(40):
