@@ -9,6 +9,7 @@ from typing import Final
 from privacy.detection.base import Recognizer, Tagger
 from privacy.detection.cache import SpanCache
 from privacy.detection.casing import DISCOUNT, recased
+from privacy.detection.escapes import DECODED, Decoded, decoded
 from privacy.detection.protected import Protected, is_plausible
 from privacy.detection.resolve import DEFAULT_THRESHOLD, resolve
 from privacy.detection.windows import find_windowed
@@ -113,7 +114,15 @@ class Detector:
         return [s for s in resolved if s.type not in NAMED_TYPES or is_plausible(text, s)]
 
     def _candidates(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the candidates of each text; what a text spells in escapes is found decoded."""
         texts = [text.translate(_CONTROLS) for text in texts]
+        views = [(i, view) for i, text in enumerate(texts) if (view := decoded(text)) is not None]
+        found = self._found([*texts, *(view.text for _, view in views)])
+        for (index, view), spans in zip(views, found[len(texts) :], strict=True):
+            found[index] = _with_decoded(found[index], view, spans)
+        return found[: len(texts)]
+
+    def _found(self, texts: Sequence[str]) -> list[list[Span]]:
         plain = [_ESCAPE.sub("  ", text) if "\\" in text else text for text in texts]
         found: list[list[Span]] = [[] for _ in texts]
         for recognizer in self._recognizers:
@@ -155,3 +164,20 @@ class Detector:
                 for span in spans
             )
         return result
+
+
+def _with_decoded(raw: Sequence[Span], view: Decoded, spans: Sequence[Span]) -> list[Span]:
+    """Add the names that are spelt in escapes, in place of what was made of their pieces."""
+    added = []
+    for span in spans:
+        start, end = view.origin(span.start, span.end)
+        if span.type in NAMED_TYPES and end - start != span.end - span.start:
+            name = f"{span.recognizer}{DECODED}"
+            added.append(replace(span, start=start, end=end, recognizer=name))
+    kept = [
+        span
+        for span in raw
+        if span.type not in NAMED_TYPES
+        or not any(a.start < span.end and span.start < a.end for a in added)
+    ]
+    return kept + added

@@ -37,13 +37,14 @@ from privacy.detection.phone_forms import phone_forms
 from privacy.detection.protected import bytes_ranges
 from privacy.detection.sentences import sentence_start
 from privacy.restoration.borders import UNSPACED, after_escape, char_class
-from privacy.types import EMAIL, NAMED_TYPES, PHONE, STRUCTURED_TYPES, URL, USERNAME, Span
+from privacy.types import EMAIL, NAMED_TYPES, PERSON, PHONE, STRUCTURED_TYPES, URL, USERNAME, Span
 
 _RECOGNIZER: Final = "known"
 _JOINS: Final = ("_", ".", "-", "+", "%20")
 _LEAST_SQUEEZED: Final = 6
 _LEAST_FREE_DIGITS: Final = 5
 _LEAST_LOCAL: Final = 5
+_LEAST_JOINED: Final = 8
 _TELLING_LOCAL: Final = 8
 _LOOSE_TYPES: Final = frozenset(STRUCTURED_TYPES) - {EMAIL, URL, USERNAME, "SECRET", "HOST"}
 _ROLES: Final = frozenset(
@@ -162,6 +163,9 @@ def _word_patterns(surface: str, type_: str) -> Iterator[_Pattern]:
         if all(bare):
             for join in _JOINS:
                 yield _Pattern(join.join(bare), type_, "")
+            joined = "".join(bare)
+            if type_ != PERSON and len(joined) >= _LEAST_JOINED and not is_common_word(joined):
+                yield _Pattern(joined, type_, "")
     if type_ == EMAIL:
         yield from _local_patterns(form)
 

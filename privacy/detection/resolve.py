@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Final
 
 from privacy.detection.common_words import is_common_word
+from privacy.detection.escapes import DECODED
 from privacy.detection.wordlists import family_names, given_names
 from privacy.restoration.borders import after_escape
 from privacy.types import ENTITY_TYPES, NAMED_TYPES, PERSON, STRUCTURED_TYPES, Span
@@ -94,7 +95,7 @@ def _tidied(text: str, span: Span) -> list[Span]:
             f"recognizer {span.recognizer!r} reported {span.start}..{span.end} "
             f"in a text of {len(text)} characters"
         )
-    if span.type not in NAMED_TYPES:
+    if span.type not in NAMED_TYPES or span.recognizer.endswith(DECODED):
         return [span]
     start, end = _whole_words(text, span.start, span.end)
     ranges = _sentences(text, start, end)

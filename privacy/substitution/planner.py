@@ -154,6 +154,8 @@ class Planner:
         wanted = iter(fresh)
         settled: list[Settled] = []
         for item in items:
+            text: TextItem
+            spans: Sequence[Span]
             if isinstance(item, Kept):
                 if not known.came_later(item.known, item.settled.item):
                     settled.append(item.settled)
