@@ -1,5 +1,6 @@
 """The detection engine: recognizers and tagger in, spans without overlaps out."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -8,6 +9,7 @@ from typing import Final
 from privacy.detection.base import Recognizer, Tagger
 from privacy.detection.cache import SpanCache
 from privacy.detection.casing import DISCOUNT, recased
+from privacy.detection.escapes import DECODED, Decoded, decoded
 from privacy.detection.protected import Protected, is_plausible
 from privacy.detection.resolve import DEFAULT_THRESHOLD, resolve
 from privacy.detection.windows import find_windowed
@@ -23,6 +25,8 @@ DEFAULT_THRESHOLDS: Final[Mapping[str, float]] = MappingProxyType(
 _CONTROLS: Final = dict.fromkeys(
     {*range(0x20), *range(0x7F, 0xA0)} - set(map(ord, "\t\n\r\x85")), " "
 )
+# The letter of an escaped line break or tab belongs to no name: "Dear team,\\nVarga has left"; same length.
+_ESCAPE: Final = re.compile(r"\\[nrt](?=[^\W\d_a-z])")
 
 
 class DetectionFailed(RuntimeError):
@@ -110,11 +114,21 @@ class Detector:
         return [s for s in resolved if s.type not in NAMED_TYPES or is_plausible(text, s)]
 
     def _candidates(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the candidates of each text; what a text spells in escapes is found decoded."""
         texts = [text.translate(_CONTROLS) for text in texts]
+        views = [(i, view) for i, text in enumerate(texts) if (view := decoded(text)) is not None]
+        found = self._found([*texts, *(view.text for _, view in views)])
+        for (index, view), spans in zip(views, found[len(texts) :], strict=True):
+            found[index] = _with_decoded(found[index], view, spans)
+        return found[: len(texts)]
+
+    def _found(self, texts: Sequence[str]) -> list[list[Span]]:
+        plain = [_ESCAPE.sub("  ", text) if "\\" in text else text for text in texts]
         found: list[list[Span]] = [[] for _ in texts]
         for recognizer in self._recognizers:
             whole = bool(getattr(recognizer, "whole_text", False))
-            for spans, text in zip(found, texts, strict=True):
+            named = set(recognizer.types) <= set(NAMED_TYPES)
+            for spans, text in zip(found, plain if named else texts, strict=True):
                 checkpoint()
                 try:
                     new = recognizer.find(text) if whole else find_windowed(recognizer.find, text)
@@ -123,7 +137,7 @@ class Detector:
                         f"recognizer {recognizer.name!r} failed with {type(error).__name__}"
                     ) from None
                 spans.extend(new)
-        for spans, tagged in zip(found, self._tagged(texts), strict=True):
+        for spans, tagged in zip(found, self._tagged(plain), strict=True):
             spans.extend(tagged)
         return found
 
@@ -150,3 +164,20 @@ class Detector:
                 for span in spans
             )
         return result
+
+
+def _with_decoded(raw: Sequence[Span], view: Decoded, spans: Sequence[Span]) -> list[Span]:
+    """Add the names that are spelt in escapes, in place of what was made of their pieces."""
+    added = []
+    for span in spans:
+        start, end = view.origin(span.start, span.end)
+        if span.type in NAMED_TYPES and end - start != span.end - span.start:
+            name = f"{span.recognizer}{DECODED}"
+            added.append(replace(span, start=start, end=end, recognizer=name))
+    kept = [
+        span
+        for span in raw
+        if span.type not in NAMED_TYPES
+        or not any(a.start < span.end and span.start < a.end for a in added)
+    ]
+    return kept + added

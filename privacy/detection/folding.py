@@ -22,6 +22,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from privacy.detection.escapes import decoded
+
 _INVISIBLE: Final = frozenset(
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff"
 )
@@ -71,7 +73,17 @@ def _fold_cluster(cluster: str) -> str:
 
 
 def fold(text: str) -> Folded:
-    """Return the folded view of ``text``."""
+    """Return the folded view of ``text``, escaped letters decoded."""
+    view = decoded(text)
+    if view is None:
+        return _folded(text)
+    folded = _folded(view.text)
+    if folded.starts is None or folded.ends is None:
+        return Folded(folded.text, view.starts, view.ends)
+    return Folded(folded.text, view.starts[folded.starts], view.ends[folded.ends - 1])
+
+
+def _folded(text: str) -> Folded:
     if text.isascii():
         return _collapsed(text.lower().translate(_ASCII_SPACE), None, None)
     characters: list[str] = []

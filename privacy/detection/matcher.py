@@ -36,13 +36,15 @@ from privacy.detection.folding import Folded, fold, squeeze
 from privacy.detection.phone_forms import phone_forms
 from privacy.detection.protected import bytes_ranges
 from privacy.detection.sentences import sentence_start
-from privacy.types import EMAIL, NAMED_TYPES, PHONE, STRUCTURED_TYPES, URL, USERNAME, Span
+from privacy.restoration.borders import UNSPACED, after_escape, char_class
+from privacy.types import EMAIL, NAMED_TYPES, PERSON, PHONE, STRUCTURED_TYPES, URL, USERNAME, Span
 
 _RECOGNIZER: Final = "known"
 _JOINS: Final = ("_", ".", "-", "+", "%20")
 _LEAST_SQUEEZED: Final = 6
 _LEAST_FREE_DIGITS: Final = 5
 _LEAST_LOCAL: Final = 5
+_LEAST_JOINED: Final = 8
 _TELLING_LOCAL: Final = 8
 _LOOSE_TYPES: Final = frozenset(STRUCTURED_TYPES) - {EMAIL, URL, USERNAME, "SECRET", "HOST"}
 _ROLES: Final = frozenset(
@@ -161,6 +163,9 @@ def _word_patterns(surface: str, type_: str) -> Iterator[_Pattern]:
         if all(bare):
             for join in _JOINS:
                 yield _Pattern(join.join(bare), type_, "")
+            joined = "".join(bare)
+            if type_ != PERSON and len(joined) >= _LEAST_JOINED and not is_common_word(joined):
+                yield _Pattern(joined, type_, "")
     if type_ == EMAIL:
         yield from _local_patterns(form)
 
@@ -199,9 +204,16 @@ def _squeezed_patterns(surface: str, type_: str) -> Iterator[_Pattern]:
 
 
 def _bordered(folded: str, start: int, end: int) -> bool:
-    if start and folded[start].isalnum() and folded[start - 1].isalnum():
+    if start and _joined(folded[start - 1], folded[start]) and not after_escape(folded, start):
         return False
-    return not (end < len(folded) and folded[end - 1].isalnum() and folded[end].isalnum())
+    return end == len(folded) or not _joined(folded[end - 1], folded[end])
+
+
+def _joined(left: str, right: str) -> bool:
+    """Tell whether two characters are of one word; scripts without blanks say nothing of that."""
+    if not (left.isalnum() and right.isalnum()):
+        return False
+    return UNSPACED not in (char_class(left), char_class(right))
 
 
 def _squeezed_bordered(folded: str, start: int, end: int, type_: str) -> bool:

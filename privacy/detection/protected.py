@@ -10,6 +10,7 @@ from bisect import bisect_right
 from typing import Final
 
 from privacy.detection.common_words import is_common_word
+from privacy.detection.escapes import DECODED
 from privacy.detection.recognizers.names import FUNCTION_WORDS
 from privacy.detection.sentences import sentence_start
 from privacy.types import NAMED_TYPES, SECRET, Span
@@ -82,6 +83,8 @@ def _enclosing_token(text: str, start: int, end: int) -> tuple[int, int]:
 def is_plausible(text: str, span: Span) -> bool:
     """Tell whether a named span can be the name of somebody or something and not a piece of code."""
     if span.type not in NAMED_TYPES:
+        return True
+    if span.recognizer.endswith(DECODED):
         return True
     surface = text[span.start : span.end]
     if sum(c.isalpha() for c in surface) < 2:

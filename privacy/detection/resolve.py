@@ -25,7 +25,9 @@ from dataclasses import replace
 from typing import Final
 
 from privacy.detection.common_words import is_common_word
+from privacy.detection.escapes import DECODED
 from privacy.detection.wordlists import family_names, given_names
+from privacy.restoration.borders import after_escape
 from privacy.types import ENTITY_TYPES, NAMED_TYPES, PERSON, STRUCTURED_TYPES, Span
 
 DEFAULT_THRESHOLD: Final = 0.5
@@ -93,7 +95,7 @@ def _tidied(text: str, span: Span) -> list[Span]:
             f"recognizer {span.recognizer!r} reported {span.start}..{span.end} "
             f"in a text of {len(text)} characters"
         )
-    if span.type not in NAMED_TYPES:
+    if span.type not in NAMED_TYPES or span.recognizer.endswith(DECODED):
         return [span]
     start, end = _whole_words(text, span.start, span.end)
     ranges = _sentences(text, start, end)
@@ -106,6 +108,8 @@ def _tidied(text: str, span: Span) -> list[Span]:
 def _whole_words(text: str, start: int, end: int) -> tuple[int, int]:
     for _ in range(40):
         if start == 0 or not (text[start - 1].isalnum() and text[start].isalnum()):
+            break
+        if after_escape(text, start):
             break
         start -= 1
     for _ in range(40):

@@ -11,6 +11,8 @@ the right), so a stream can decide it with a small hold-back and always as the w
 * An underscore run of at most three is markdown emphasis when nothing but the run separates the
   name from a non-word (``_Marta_``), and glue of an identifier when a word character stands beyond
   it (``foo_Marta``).  A longer run is a line to write on, so a border.
+* The letter of an escape (the backslash and ``n`` of a line break in JSON or code) before a capital
+  is no part of the word that follows.
 * Everything else (blank, hyphen, apostrophe, asterisk, emoji, joiner) is a border.
 """
 
@@ -92,7 +94,14 @@ def left_border(text: str, start: int) -> bool:
         return False
     if own not in (WORD, UNSPACED):
         return True
-    return _class_before(text, start) != own
+    return _class_before(text, start) != own or (
+        text[start].isupper() and after_escape(text, start)
+    )
+
+
+def after_escape(text: str, index: int) -> bool:
+    """Say whether an escaped line break or tab, written with a backslash, ends before ``index``."""
+    return index > 1 and text[index - 1] in "nrt" and text[index - 2] == "\\"
 
 
 def _class_of_last(text: str, end: int) -> int:

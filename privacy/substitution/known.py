@@ -49,9 +49,9 @@ class KnownOriginals:
         matcher = self._matchers.get(since)
         if matcher is None:
             matcher = KnownMatcher(
-                (entry.original, entry.type)
+                (surface, entry.type)
                 for entry in self.entries[since:]
-                if entry.fine_type not in (MENTION, INITIAL)
+                for surface in _surfaces(entry)
             )
             self._matchers[since] = matcher
         return matcher.find(text, supported)
@@ -59,3 +59,15 @@ class KnownOriginals:
     def came_later(self, since: int, item: TextItem) -> bool:
         """Tell whether an original of ``entries[since:]`` stands in a text."""
         return bool(self.find(item.text, item.spans, since))
+
+
+def _surfaces(entry: Entry) -> tuple[str, ...]:
+    """Return what to look for: a person's whole name only written as one word, "#IlseVarga"."""
+    if entry.fine_type == INITIAL:
+        return ()
+    if entry.fine_type != MENTION:
+        return (entry.original,)
+    words = [word for word in entry.original.replace(",", " ").split() if len(word.strip(".")) > 1]
+    if len(words) != 2 or not all(word.isalpha() for word in words):
+        return ()
+    return ("".join(words), "".join(reversed(words)))

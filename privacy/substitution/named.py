@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from privacy.detection.escapes import has_escapes
 from privacy.mechanisms.base import PoolExhausted
 from privacy.substitution.draws import Drawer
 from privacy.substitution.entry import (
@@ -40,6 +41,8 @@ class NamedSubstituter:
             shaped = same_shape(surface, whole.original, whole.substitute)
             if shaped is not None:
                 return [Piece(0, len(surface), shaped)]
+        if has_escapes(surface):
+            return [Piece(0, len(surface), self._whole(FAMILY, surface, PERSON, rule))]
         parts = _restorable(surface, split_name(surface, self._role))
         known = self._known_mention(surface, parts)
         if known is not None:
@@ -74,7 +77,7 @@ class NamedSubstituter:
 
     def place(self, surface: str, rule: Rule) -> list[Piece]:
         """Resolve a place, or the parts of an address."""
-        if not is_address(surface):
+        if has_escapes(surface) or not is_address(surface):
             fine_type = self._drawer.pools.classify_loc(surface)
             return [Piece(0, len(surface), self._whole(fine_type, surface, LOC, rule))]
         known = self._memory.get(ADDRESS, entity_key(surface))

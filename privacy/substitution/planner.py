@@ -9,11 +9,11 @@ from privacy.accounting import Charge
 from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness
 from privacy.substitution.draws import Drawer
-from privacy.substitution.entry import Entry
+from privacy.substitution.entry import EXACT_PREFIX, MENTION, Entry
 from privacy.substitution.known import KnownOriginals, TextItem
 from privacy.substitution.memory import Memory
 from privacy.substitution.named import NamedSubstituter
-from privacy.substitution.rewrite import Piece, rewrite
+from privacy.substitution.rewrite import Piece, glued_tokens, rewrite
 from privacy.substitution.rules import PolicyBlocked, Ruleset
 from privacy.substitution.shapes import entity_key
 from privacy.substitution.structured import StructuredSubstituter
@@ -131,11 +131,31 @@ class Planner:
         resolver = _Resolver(self._ruleset, drawer, memory)
         fresh = [(item, self._wanted(item, memory)) for item in items if isinstance(item, TextItem)]
         self._introduce(fresh, resolver)
-        if known is None or memory.new:
-            known = KnownOriginals([*session.entries, *memory.new])
+        while True:
+            if known is None or len(known.entries) < len(session.entries) + len(memory.new):
+                known = KnownOriginals([*session.entries, *memory.new])
+            before = len(memory.new)
+            settled = self._settled(items, fresh, known, resolver, memory)
+            if len(memory.new) == before:
+                break
+            # The sweep met spellings that no detector reported ("ilse_varga"); they are known from now.
+        return Plan(
+            tuple(settled), tuple(memory.new), tuple(memory.charges), drawer.new_state, known
+        )
+
+    def _settled(
+        self,
+        items: Sequence[TextItem | Kept],
+        fresh: Sequence[tuple[TextItem, Sequence[Span]]],
+        known: KnownOriginals,
+        resolver: "_Resolver",
+        memory: Memory,
+    ) -> list[Settled]:
         wanted = iter(fresh)
         settled: list[Settled] = []
         for item in items:
+            text: TextItem
+            spans: Sequence[Span]
             if isinstance(item, Kept):
                 if not known.came_later(item.known, item.settled.item):
                     settled.append(item.settled)
@@ -143,10 +163,8 @@ class Planner:
                 text, spans = item.settled.item, self._wanted(item.settled.item, memory)
             else:
                 text, spans = next(wanted)
-            settled.append(_settle(text, spans, known, resolver))
-        return Plan(
-            tuple(settled), tuple(memory.new), tuple(memory.charges), drawer.new_state, known
-        )
+            settled.append(_settle(text, spans, known, resolver, memory))
+        return settled
 
     def _wanted(self, item: TextItem, memory: Memory) -> list[Span]:
         """Return the spans that the policy acts on, quotations of substitutes left out."""
@@ -176,12 +194,19 @@ class Planner:
 
 
 def _settle(
-    item: TextItem, wanted: Sequence[Span], known: KnownOriginals, resolver: "_Resolver"
+    item: TextItem,
+    wanted: Sequence[Span],
+    known: KnownOriginals,
+    resolver: "_Resolver",
+    memory: Memory,
 ) -> Settled:
     """Replace what was detected and what the session knows, in one pass."""
     mentions: list[Mention] = []
     swept = known.find(item.text, item.spans)
     pieces = resolver.pieces(item.text, _merge(wanted, swept), mentions)
+    for token, substitute in glued_tokens(item.text, pieces):
+        if memory.get(MENTION, EXACT_PREFIX + token) is None:
+            memory.add(Entry(MENTION, EXACT_PREFIX + token, token, substitute, None, {}, PERSON))
     return Settled(item, rewrite(item.text, pieces), tuple(mentions))
 
 

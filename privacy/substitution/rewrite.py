@@ -3,6 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from privacy.restoration.borders import stands_alone
+
+_LONGEST_TOKEN = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -29,3 +33,43 @@ def rewrite(text: str, pieces: Iterable[Piece]) -> str:
         position = piece.end
     out.append(text[position:])
     return "".join(out)
+
+
+def glued_tokens(text: str, pieces: Iterable[Piece]) -> list[tuple[str, str]]:
+    """Return (token, rewritten token) where a piece is only part of a word: ``contract_varga.pdf``.
+
+    Restoration looks for whole words, so such a token has to be known as a whole.
+    """
+    groups: list[tuple[int, int, list[Piece]]] = []
+    for piece in sorted(pieces, key=lambda p: p.start):
+        if stands_alone(text, piece.start, piece.end):
+            continue
+        low, high = _token(text, piece)
+        if groups and low < groups[-1][1]:
+            low, _, inside = groups.pop()
+            groups.append((low, high, [*inside, piece]))
+        else:
+            groups.append((low, high, [piece]))
+    return [
+        (
+            text[low:high],
+            rewrite(
+                text[low:high], (Piece(p.start - low, p.end - low, p.replacement) for p in inside)
+            ),
+        )
+        for low, high, inside in groups
+        if high - low <= _LONGEST_TOKEN
+    ]
+
+
+def _token(text: str, piece: Piece) -> tuple[int, int]:
+    low, high = piece.start, piece.end
+    while low and piece.start - low <= _LONGEST_TOKEN and _in_word(text[low - 1]):
+        low -= 1
+    while high < len(text) and high - piece.end <= _LONGEST_TOKEN and _in_word(text[high]):
+        high += 1
+    return low, high
+
+
+def _in_word(char: str) -> bool:
+    return char.isalnum() or char == "_"

@@ -1,0 +1,77 @@
+"""Names inside other words, escapes and scripts: replaced where they stand, and restored at once."""
+
+import pytest
+from e2e_gateway import Gateway, found_in
+
+_INTRODUCTION = "My colleague Ilse Varga works here."
+# (text, what may not leave)
+_SPELLINGS = {
+    "file": ("Please open ilse_varga.pdf and contract_varga_final.", ["ilse", "varga"]),
+    "escaped line break": (r'log: "Dear team,\nVarga has left\tIlse"', ["Varga", "Ilse"]),
+    "one word": ("See #IlseVarga and @vargailse.", ["Ilse", "Varga", "ilse", "varga"]),
+    "Japanese": ("私はVargaです。", ["Varga"]),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("case", _SPELLINGS)
+def test_known_names_in_other_surroundings(gateway: Gateway, case: str, stream: bool) -> None:
+    text, hidden = _SPELLINGS[case]
+    session = f"spelling-{case.replace(' ', '-')}-{stream}"
+    for turn in (_INTRODUCTION, text, text):
+        assert gateway.ask(turn, session, stream) == f"You wrote: {turn} Thank you."
+    sent = gateway.upstream.bodies[-1]["messages"][-1]["content"]
+    assert [word for word in hidden if word in sent] == []
+
+
+def test_escapes_are_no_part_of_a_name(gateway: Gateway) -> None:
+    """The name after an escaped line break is the same name."""
+    gateway.ask(r"Ilse Varga left. line\nIlse Varga\nend", "spelling-escape")
+    sent = gateway.upstream.bodies[-1]["messages"][-1]["content"]
+    first, _, second = sent.partition(" left. line\\n")
+    assert second == f"{first}\\nend"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write to otto.brenn77@example.com; the login is otto.brenn77 there.",
+        "Call +1 (312) 867-4309, or 312/867/4309.",
+    ],
+)
+def test_what_the_sweep_finds_first_is_restored_at_once(gateway: Gateway, text: str) -> None:
+    """A spelling that no detector reported is drawn by the sweep, after all others."""
+    session = f"spelling-first-{len(text)}"
+    assert gateway.ask(text, session) == f"You wrote: {text} Thank you."
+    sent = gateway.upstream.requests[-1].decode()
+    assert found_in(sent, ["otto.brenn77", "312/867"]) == []
+
+
+_ESCAPED = {
+    "JSON": (
+        r'data: {"name": "Zo\u00eb Kr\u00fcger", "city": "Z\u00fcrich"}',
+        [r"Zo\u", r"Kr\u", r"Z\u"],
+    ),
+    "HTML": ("<td>Herr J&ouml;rg M&uuml;ller</td>", ["J&ouml;", "M&uuml;"]),
+    "URL": ("https://crm.example.de/contact/J%C3%B6rg-M%C3%BCller", ["J%C3", "M%C3"]),
+    "quoted-printable": ("From: =?utf-8?Q?J=C3=B6rg_M=C3=BCller?=", ["J=C3", "M=C3"]),
+    "Python": (r"name = 'Andr\xe9 Lef\xe8vre'", [r"Andr\x", r"Lef\x"]),
+}
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("case", _ESCAPED)
+def test_names_spelt_in_escapes(gateway: Gateway, case: str, known: bool) -> None:
+    text, hidden = _ESCAPED[case]
+    session = f"escaped-{case}-{known}"
+    if known:
+        gateway.ask("Zoë Krüger, Jörg Müller and André Lefèvre live in Zürich.", session)
+    assert gateway.ask(text, session) == f"You wrote: {text} Thank you."
+    sent = gateway.upstream.bodies[-1]["messages"][-1]["content"]
+    assert [word for word in hidden if word in sent] == []
+
+
+def test_escapes_of_other_characters_are_left_alone(gateway: Gateway) -> None:
+    text = r"C:\users\temp &amp; R&D; 100%25 a=C3 &copy; \u2014 \x00"
+    gateway.ask(text, "escaped-none")
+    assert gateway.upstream.bodies[-1]["messages"][-1]["content"] == text
