@@ -35,11 +35,14 @@ class Writing:
     ) -> Mapping[str, float]:
         data = _encode(base, rows, max_length)
         model, trained = prepared.model, prepared.model.training
+        device = next(model.parameters()).device
         model.eval()
         indices = torch.arange(len(data)).numpy()
         total = 0.0
         for start in range(0, len(data), _BATCH):
-            total += float(causal_lm_loss(model, data.batch(indices[start : start + _BATCH])).sum())
+            found = data.batch(indices[start : start + _BATCH])
+            batch = {name: tensor.to(device) for name, tensor in found.items()}
+            total += float(causal_lm_loss(model, batch).sum())
         model.train(trained)
         return {"valid_loss": total / len(data)}
 

@@ -71,11 +71,13 @@ class Classification:
     ) -> Mapping[str, float]:
         data = _encode(base, rows, labels, max_length)
         model, trained = prepared.model, prepared.model.training
+        device = next(model.parameters()).device
         model.eval()
         right, loss = 0, 0.0
         indices = torch.arange(len(data)).numpy()
         for start in range(0, len(data), _BATCH):
-            batch = data.batch(indices[start : start + _BATCH])
+            found = data.batch(indices[start : start + _BATCH])
+            batch = {name: tensor.to(device) for name, tensor in found.items()}
             target = batch.pop("labels")
             logits = model(**batch).logits
             right += int((logits.argmax(1) == target).sum())

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from learning.bitfit.config import FineTuning
 from learning.bitfit.events import Event
 from learning.bitfit.trainer import train
@@ -15,6 +17,7 @@ def run(work: Work) -> Result | None:
     length = int(work.config["max_length"])
     task = task_of(work.base)
     prepared = task.prepare(work.base, work.rows, work.labels, length)
+    prepared.model.to("cuda" if torch.cuda.is_available() else "cpu")
     config = FineTuning.model_validate({**work.config["run"], "exclude": prepared.exclude})
     progress = _Progress(work, prepared, config)
     result = train(

@@ -61,6 +61,7 @@ class Settings(PhaseSettings):
     warmup: float = Field(0.0, ge=0, le=1)
     decay: bool = False
     microbatch: int = Field(32, ge=1, le=4096)
+    autocast: Literal["bf16"] | None = None
     checkpoint_every: int = Field(20, ge=1)
     max_length: int = Field(128, ge=8, le=4096)
     labels: list[str] | None = None
@@ -165,6 +166,7 @@ def _run(settings: Settings, records: int, delta: float, head: str | None) -> Fi
             max_grad_norm=settings.max_grad_norm,
             clipping=settings.clipping,
             microbatch=settings.microbatch,
+            autocast=settings.autocast,
             optimizer=settings.optimizer,
             weight_decay=settings.weight_decay,
             warmup=settings.warmup,

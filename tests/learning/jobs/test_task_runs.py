@@ -110,3 +110,19 @@ def test_a_run_is_resumed_saved_and_asked(
         assert set(result.facts) >= {"valid_loss"} and "valid_accuracy" not in result.facts
     again = tuned.answer([{"role": "user", "content": "who 3"}], {"max_tokens": 4})
     assert again == answer
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator")
+@pytest.mark.parametrize("name", ["writer", "encoder"])
+def test_a_run_uses_the_accelerator_in_bf16(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    base: Path = request.getfixturevalue(name)
+    job = work(base, tmp_path, [])
+    job.config["run"]["autocast"] = "bf16"
+    torch.cuda.reset_peak_memory_stats()
+    result = KIND.run(job)
+    assert result is not None and torch.cuda.max_memory_allocated() > 0
+    answer = KIND.load(result.files[0], base).answer([{"role": "user", "content": "who 3"}], {})
+    assert answer.text or name == "writer"
