@@ -40,7 +40,9 @@ _NAMES: Final = (
     r"mot de passe|contrase[ñn]a"
 )
 _ASSIGNED: Final = re.compile(
-    rf"(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]{{1,24}}[_-]){{0,3}}(?:{_NAMES}))[\"']?\s{{0,3}}"
+    rf"(?<![A-Za-z])(?P<name>(?:[A-Za-z0-9]{{1,24}}[_-]){{0,3}}(?:{_NAMES}))[\"']?"
+    # "the password for the vault is ..."
+    r"(?:\s(?:for|to|of|on)\s(?:[\w'’-]{1,24}\s){1,4}(?=is\b|was\b))?\s{0,3}"
     r"(?P<op>[:=]{1,2}>?|=>|\bis\b|\bwas\b|\bto\b)\s{0,3}(?P<quote>[\"'`]?)(?P<value>[^\s\"'`,;<>]{4,512})",
     re.I,
 )
@@ -117,14 +119,14 @@ def _judge(match: re.Match[str]) -> float | None:
     digits = sum(c.isdigit() for c in value)
     mixed = digits > 0 and digits < len(value)
     strong = bool(_STRONG_NAME.search(match.group("name")))
+    if match.group("name").casefold().startswith("pin"):
+        return 0.8 if value.rstrip(".,)").isdigit() and len(value.rstrip(".,)")) <= 8 else None
     if match.group("op").isalpha():
         # Prose: "the password is wrong" against "the password is Tr0ub4dor".
         if not value[0].isalnum():
             return None
         symbols = any(not c.isalnum() for c in value.rstrip(".,!?)"))
         return 0.85 if strong and (mixed or (symbols and not value[-1].isalpha())) else None
-    if match.group("name").casefold().startswith("pin"):
-        return 0.8 if value.rstrip(".,)").isdigit() and len(value) <= 8 else None
     if strong:
         plain_word = value.isalpha() and is_common_word(value) and not quoted
         return None if plain_word or _identifier(value, quoted) else 0.9
