@@ -18,8 +18,9 @@ def page() -> str:
         lines.append(f"| `PENNAME_{name.upper()}` | {default} | {field.description} |")
     lines += [
         "",
-        "`PENNAME_CACHE` names the folder of converted models and word vectors (default `~/.cache/penname`, or `penname` in",
-        "`XDG_CACHE_HOME`); it holds nothing personal and is made anew when it is missing.",
+        "`PENNAME_CACHE` names the folder of converted models and word vectors; the default is",
+        "`~/.cache/penname`, or `penname` in `XDG_CACHE_HOME`. It holds nothing personal and is made anew",
+        "when it is missing.",
     ]
     return "\n".join(lines) + "\n"
 
