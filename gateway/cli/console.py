@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 # The names of errors whose message tells the user what to do; by name, so that nothing heavy loads.
 _MENDABLE = frozenset(
@@ -48,7 +49,9 @@ def _place(location: tuple[int | str, ...], *, upper: bool) -> str:
 
 
 def complain(message: str) -> None:
-    Console(stderr=True).print(f"penname: {message}", style="red", markup=False, highlight=False)
+    Console(stderr=True).print(
+        f"penname: {message}", style="red", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 def print_version() -> None:
@@ -58,6 +61,13 @@ def print_version() -> None:
         sys.stdout.write(f"penname {version('penname')}\n")
     except PackageNotFoundError:
         raise CommandError("the version is known once Penname is installed") from None
+
+
+def print_uncut(table: Table) -> None:
+    """Print a table whose values are to be copied: wider than the terminal rather than cut."""
+    out = Console()
+    natural = Console(width=1000).measure(table).maximum
+    Console(width=max(out.width, natural)).print(table)
 
 
 def print_json(value: object) -> None:

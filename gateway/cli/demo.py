@@ -26,13 +26,13 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 _SUFFIXES = frozenset((".txt", ".md", ".html", ".pdf", ".eml"))
 QUESTIONS = (
     "Who is the treating doctor of Henrik Aldous?",
-    "Who runs the payroll?",
+    "Who runs the payroll office?",
     "Who leads the travel desk?",
 )
 # Short chunks: a small model is not to be led astray by the other names of a page.
 _CHUNKING = {
     "type": "static",
-    "static": {"max_chunk_size_tokens": 75, "chunk_overlap_tokens": 0},
+    "static": {"max_chunk_size_tokens": 50, "chunk_overlap_tokens": 0},
 }
 _TENANT = "demo"
 _MAX_TOKENS = 40

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 
 from gateway.bootstrap import open_database
-from gateway.cli.console import CommandError, print_json
+from gateway.cli.console import CommandError, print_json, print_uncut
 from gateway.settings import Settings
 from store.database import Database
 from store.errors import NotFound
@@ -59,14 +59,11 @@ def show(settings: Settings, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    width = max((len(row["id"]) for row in rows), default=2)
-    table = Table(
-        Column("id", no_wrap=True, min_width=width),
-        *("prefix", "role", "tenant", "name", "created", "expires", "status"),
-    )
+    table = Table("id", "prefix", "role", "tenant", "name", "created", "expires", "status")
     for row in rows:
-        table.add_row(*(str(value or "") for value in row.values()))
-    Console().print(table)
+        days = {name: (row[name] or "")[:10] for name in ("created", "expires")}
+        table.add_row(*(str(value) for value in (row | days).values()))
+    print_uncut(table)
 
 
 def _row(key: ApiKey, now: float) -> dict[str, Any]:

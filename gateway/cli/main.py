@@ -74,7 +74,9 @@ def serve(
         Path | None, typer.Option("--config", help="YAML file: model_list, policy, retrieval.")
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to bind.")] = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port to bind; 0 picks one.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port to bind; 0 picks one.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Run the gateway."""
