@@ -26,7 +26,7 @@ from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness, SystemRandomness
 from privacy.types import ENTITY_TYPES
 from store.crypto import Keyring
-from store.database import Database
+from store.database import Database, parse_url
 from store.documents import DocumentStore
 from store.errors import StoreUnavailable
 from store.files import FileStore
@@ -77,11 +77,13 @@ def open_database(settings: Settings, url: str = "", *, create: bool = True) -> 
     Raises:
         StoreError: the database or the master key can not be used; the message says why.
     """
+    url = url or settings.resolved_database_url
+    parsed = parse_url(url)  # before anything is made
     if create:
         _make_folder(settings.data_dir)
-    elif not (url or settings.database_url or (settings.data_dir / "penname.db").exists()):
+    elif parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
         raise StoreUnavailable(
-            f"There is no database in {settings.data_dir.absolute()}. Name the data folder with "
+            f"There is no database {parsed.database}. Name the data folder with "
             "--data-dir or PENNAME_DATA_DIR; 'penname keys create' makes one."
         )
     keyring = Keyring.load(
@@ -90,7 +92,7 @@ def open_database(settings: Settings, url: str = "", *, create: bool = True) -> 
         previous=settings.previous_master_keys.replace(",", " ").split(),
         create=create,
     )
-    db = Database(url or settings.resolved_database_url, keyring)
+    db = Database(url, keyring)
     db.upgrade()
     return db
 

@@ -53,7 +53,7 @@ class Database:
         self.keyring = keyring
         self.busy_timeout = busy_timeout
         self.tenants = TenantKeys(keyring)
-        parsed = _parse(url)
+        parsed = parse_url(url)
         self.dialect = parsed.get_backend_name()
         self.path = Path(parsed.database or "") if self.dialect == "sqlite" else None
         self.engine = _make_engine(parsed, busy_timeout, pool_size)
@@ -183,7 +183,8 @@ class Database:
         self.engine.dispose()
 
 
-def _parse(url: str) -> URL:
+def parse_url(url: str) -> URL:
+    """Return the URL of a database that can be used.  Raises InvalidInput."""
     try:
         parsed = make_url(url)
     except exc.ArgumentError:

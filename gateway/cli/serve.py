@@ -2,6 +2,9 @@
 
 import logging
 import os
+import socket
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import uvicorn
@@ -10,7 +13,7 @@ from rich.console import Console
 from gateway.app import create_app
 from gateway.bootstrap import build_pipeline, build_services
 from gateway.cli.console import listening_socket
-from gateway.config import LOCAL_MODEL, default_config, load_config
+from gateway.config import LOCAL_MODEL, ServerConfig, default_config, load_config
 from gateway.ingest.pipeline import resume_ingestion
 from gateway.services import Services
 from gateway.settings import Settings
@@ -33,8 +36,17 @@ def run(config_file: Path | None, settings: Settings) -> None:
     )
     quiet_libraries()
     config = load_config(config_file) if config_file else default_config()
-    bound = listening_socket(settings.host, settings.port)
-    services = build_services(settings, config.database_url)
+    with (
+        listening_socket(settings.host, settings.port) as bound,
+        closing(build_services(settings, config.database_url)) as services,
+    ):
+        _serve(config, services, bound, hints(config_file, services))
+
+
+def _serve(
+    config: ServerConfig, services: Services, bound: socket.socket, told: Sequence[str]
+) -> None:
+    settings = services.settings
     pipeline = build_pipeline(services, config)
     services.detector.detect(["warm-up"])
     resume_ingestion(services)
@@ -47,7 +59,7 @@ def run(config_file: Path | None, settings: Settings) -> None:
         markup=False,
         soft_wrap=True,
     )
-    for line in hints(config_file, services):
+    for line in told:
         shown.print(line, highlight=False, markup=False, soft_wrap=True)
     uvicorn_config = uvicorn.Config(
         app,
@@ -56,11 +68,7 @@ def run(config_file: Path | None, settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    try:
-        uvicorn.Server(uvicorn_config).run(sockets=[bound])
-    finally:
-        bound.close()
-        services.close()
+    uvicorn.Server(uvicorn_config).run(sockets=[bound])
 
 
 def address(host: str, port: int) -> str:
