@@ -19,7 +19,7 @@ from gateway.services import Services
 from gateway.settings import Settings
 
 _CHATTY = (
-    "alembic httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf"
+    "alembic faiss httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf"
 ).split()
 
 
