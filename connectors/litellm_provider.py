@@ -12,7 +12,7 @@ from connectors.base import UpstreamError
 
 # Two were published by thieves of credentials, the others break.
 _BAD_VERSIONS = ("1.82.7", "1.82.8", "1.107.")
-_INSTALL = "install it with: pip install 'penname[litellm]'"
+_INSTALL = "install it with: pip install -c constraints.txt -e '.[litellm]'"
 
 
 class LiteLlm:

@@ -118,8 +118,8 @@ def build_router(
     """Build the router of a model list.
 
     Raises:
-        ConfigurationError: an entry repeats a name, names an environment variable that is unset, or needs
-            litellm where it is not installed.
+        ConfigurationError: an entry repeats a name, names an environment variable that is unset, names no
+            provider, or needs litellm where it is not installed.
     """
     return Router([_model(entry, client, timeout, threads) for entry in entries], client)
 
@@ -130,8 +130,13 @@ def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads
     if provider == "local":
         name = rest or "smollm2"
         return Model(entry.model_name, name, provider, _local(rest, name, threads))
+    if not rest:
+        raise ConfigurationError(
+            f"model_list: {entry.model_name!r}: write openai/{params.model}, or another provider's "
+            f"prefix, not {params.model}"
+        )
     key = _secret(params.api_key, entry.model_name)
-    if provider == "openai" and rest:
+    if provider == "openai":
         upstream = OpenAICompatible(client, params.api_base or "", key)
         return Model(entry.model_name, rest, provider, upstream)
     if provider == "ppft":
@@ -143,9 +148,7 @@ def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads
     options: dict[str, Any] = params.model_dump(exclude_none=True)
     if key:
         options["api_key"] = key
-    return Model(
-        entry.model_name, rest or provider, provider if rest else "", LiteLlm(options, timeout)
-    )
+    return Model(entry.model_name, rest, provider, LiteLlm(options, timeout))
 
 
 def _ppft(

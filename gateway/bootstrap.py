@@ -26,8 +26,9 @@ from privacy.pools.artefact import PoolSet
 from privacy.randomness import Randomness, SystemRandomness
 from privacy.types import ENTITY_TYPES
 from store.crypto import Keyring
-from store.database import Database
+from store.database import Database, parse_url
 from store.documents import DocumentStore
+from store.errors import StoreUnavailable
 from store.files import FileStore
 from store.keys import KeyStore
 from store.sessions import SessionStore
@@ -67,21 +68,43 @@ def build_detector(settings: Settings) -> Detector:
     )
 
 
-def open_database(settings: Settings, url: str = "") -> Database:
+def open_database(settings: Settings, url: str = "", *, create: bool = True) -> Database:
     """Open and upgrade the database of a data folder.
+
+    Args:
+        create: Make the folder, its key file and its database when they are missing.
 
     Raises:
         StoreError: the database or the master key can not be used; the message says why.
     """
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    url = url or settings.resolved_database_url
+    parsed = parse_url(url)  # before anything is made
+    if create:
+        _make_folder(settings.data_dir)
+    elif parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
+        raise StoreUnavailable(
+            f"There is no database {parsed.database}. Name the data folder with "
+            "--data-dir or PENNAME_DATA_DIR; 'penname keys create' makes one."
+        )
     keyring = Keyring.load(
         settings.master_key,
         settings.data_dir.absolute() / "master.key",
         previous=settings.previous_master_keys.replace(",", " ").split(),
+        create=create,
     )
-    db = Database(url or settings.resolved_database_url, keyring)
+    db = Database(url, keyring)
     db.upgrade()
     return db
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The data folder {folder} cannot be used ({error.strerror}). Name another with "
+            "--data-dir or PENNAME_DATA_DIR."
+        ) from None
 
 
 def build_services(settings: Settings, database_url: str = "") -> Services:

@@ -1,7 +1,9 @@
 """The server's configuration file: LiteLLM's ``model_list`` shape and a few settings of ours."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -23,6 +25,16 @@ class ServerConfig(BaseModel):
     database_url: str = ""
 
 
+_FIELDS = ", ".join(ServerConfig.model_fields)
+
+
+def _told(fault: Mapping[str, Any]) -> str:
+    if fault["type"] == "extra_forbidden":
+        known = f"; known are {_FIELDS}" if len(fault["loc"]) == 1 else ""
+        return f"unknown field{known}"
+    return "is missing" if fault["type"] == "missing" else str(fault["msg"])
+
+
 def load_config(path: Path) -> ServerConfig:
     """Read and validate a configuration file.
 
@@ -36,11 +48,15 @@ def load_config(path: Path) -> ServerConfig:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise ConfigurationError(f"{path}:{mark.line + 1 if mark else 1}: is not YAML") from None
+    if data is None:
+        raise ConfigurationError(f"{path}: is empty; it needs a model_list, see README.md")
+    if not isinstance(data, dict):
+        raise ConfigurationError(f"{path}: must be a mapping of {_FIELDS}")
     try:
         config = ServerConfig.model_validate(data)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_context=False, include_input=False)
-        lines = [f"{path}: {'.'.join(map(str, f['loc'])) or 'file'}: {f['msg']}" for f in faults]
+        lines = [f"{path}: {'.'.join(map(str, f['loc'])) or 'file'}: {_told(f)}" for f in faults]
         raise ConfigurationError("\n".join(lines)) from None
     beside = path.parent / config.policy
     if config.policy and beside.is_file():

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gateway.errors import bad_request, blocked, fault_text
 from gateway.json import MAX_DEPTH, is_too_deep
@@ -13,6 +13,7 @@ from policies.model import Policy
 _MEDIA = frozenset(("image_url", "input_audio", "file", "input_image", "input_file", "video_url"))
 _PERSONAL = ("user", "safety_identifier", "prompt_cache_key")
 _HASH_LENGTH = 32
+EXTENSION = frozenset(("session", "vector_store_ids"))
 TOO_DEEP = f"The body is nested more than {MAX_DEPTH} levels deep."
 
 
@@ -59,12 +60,28 @@ class ChatRequest(BaseModel):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: int | None = Field(None, ge=1, le=128)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, ge=0, le=1)
+    presence_penalty: float | None = Field(None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(None, ge=-2, le=2)
+    seed: int | None = None
+    top_logprobs: int | None = Field(None, ge=0, le=20)
     user: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     metadata: dict[str, Any] | None = None
     tools: list[dict[str, Any]] | None = None
     penname: dict[str, Any] | None = None
+
+    @field_validator("penname")
+    @classmethod
+    def _known_extension(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        # A misspelt field would leave the context out in silence.
+        if set(value or ()) - EXTENSION:
+            raise ValueError(f"has an unknown field; it takes {' and '.join(sorted(EXTENSION))}")
+        return value
 
 
 def parse_chat(raw: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -29,7 +29,7 @@ class Settings(BaseSettings):
     previous_master_keys: str = Field(
         "",
         description="Master keys that are being rotated out, separated by commas; see 'penname keys "
-        "rotate'.",
+        "rotate-master'.",
     )
     policy: str = Field(
         "balanced", description="Default policy: a name of policies/defaults or the path of a file."
@@ -104,7 +104,14 @@ class Settings(BaseSettings):
     training_delta: float = Field(
         1e-5, gt=0, lt=1, description="Delta at which training budgets hold."
     )
-    log_level: str = Field("INFO", description="Level of the log: DEBUG, INFO, WARNING or ERROR.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        "INFO", description="Level of the log: DEBUG, INFO, WARNING or ERROR."
+    )
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _in_capitals(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
 
     @cached_property
     def resolved_database_url(self) -> str:

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 
 from store import migrate
 from store.crypto import Keyring
-from store.errors import StoreError, StoreUnavailable
+from store.errors import InvalidInput, StoreError, StoreUnavailable
 from store.failures import explain
 from store.tenants import TenantKeys
 
@@ -48,12 +48,12 @@ class Database:
             pool_size: Connections kept; half as many again may be opened under load.
 
         Raises:
-            ValueError: The URL is malformed, in-memory, or of another database.
+            InvalidInput: The URL is malformed, in-memory, of another database, or lacks its driver.
         """
         self.keyring = keyring
         self.busy_timeout = busy_timeout
         self.tenants = TenantKeys(keyring)
-        parsed = _parse(url)
+        parsed = parse_url(url)
         self.dialect = parsed.get_backend_name()
         self.path = Path(parsed.database or "") if self.dialect == "sqlite" else None
         self.engine = _make_engine(parsed, busy_timeout, pool_size)
@@ -183,20 +183,23 @@ class Database:
         self.engine.dispose()
 
 
-def _parse(url: str) -> URL:
+def parse_url(url: str) -> URL:
+    """Return the URL of a database that can be used.  Raises InvalidInput."""
     try:
         parsed = make_url(url)
     except exc.ArgumentError:
         parsed = None
     if parsed is None:
-        raise ValueError("The database URL is malformed; see docs/store.md for examples.")
+        raise InvalidInput("The database URL is malformed; see docs/store.md for examples.")
     backend = parsed.get_backend_name()
     if backend == "postgresql" or parsed.drivername == "postgres":
         return parsed.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
-        raise ValueError(f"Databases of type {backend!r} are not supported: sqlite or postgresql.")
+        raise InvalidInput(
+            f"Databases of type {backend!r} are not supported: sqlite or postgresql."
+        )
     if not parsed.database or parsed.database == ":memory:":
-        raise ValueError("An in-memory database would lose the ledger; give a file.")
+        raise InvalidInput("An in-memory database would lose the ledger; give a file.")
     return parsed
 
 
@@ -213,12 +216,17 @@ def _make_engine(url: URL, busy_timeout: float, pool_size: int) -> Engine:
         event.listen(engine, "begin", _on_sqlite_begin)
         return engine
     options = f"-c lock_timeout={int(busy_timeout * 1000)}"
-    return create_engine(
-        url,
-        pool_pre_ping=True,
-        connect_args={"connect_timeout": max(2, int(busy_timeout)), "options": options},
-        **common,
-    )
+    try:
+        return create_engine(
+            url,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": max(2, int(busy_timeout)), "options": options},
+            **common,
+        )
+    except ModuleNotFoundError:
+        raise InvalidInput(
+            "PostgreSQL needs the extra 'postgres'. Run: pip install -c constraints.txt -e '.[postgres]'"
+        ) from None
 
 
 def _on_sqlite_connect(connection: sqlite3.Connection, _record: object) -> None:

@@ -5,6 +5,10 @@ class StoreError(Exception):
     """Base of everything that the store raises on purpose."""
 
 
+class InvalidInput(StoreError, ValueError):
+    """An argument that an operator gave cannot be used; the message says what may."""
+
+
 class StoreUnavailable(StoreError):
     """The database cannot serve now: locked, full, read-only, unreachable.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 
 from sqlalchemy import select, update
 
-from store.errors import NotFound, StoreUnavailable
+from store.errors import InvalidInput, NotFound, StoreUnavailable
 from store.models import ApiKeyRow, TenantRow, new_id
 from store.tenants import unknown_tenant
 
@@ -54,14 +54,14 @@ class KeyStore:
         """Make a key.  Returns (the key itself, never to be had again; its record).
 
         Raises:
-            ValueError: Unknown role, or an expiry in the past.
+            InvalidInput: Unknown role, or an expiry in the past.
             UnknownTenant: There is no such tenant.
         """
         if role not in ("client", "admin"):
-            raise ValueError("The role of a key is 'client' or 'admin'.")
+            raise InvalidInput("The role of a key is 'client' or 'admin'.")
         now = time.time()
         if expires_at is not None and expires_at <= now:
-            raise ValueError("The key would have expired already.")
+            raise InvalidInput("The key would have expired already.")
         plain = PREFIX + secrets.token_urlsafe(32)
         row = ApiKeyRow(
             id=new_id("key_"),

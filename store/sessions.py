@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, delete, func, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from privacy.substitution.entry import Entry
@@ -304,16 +304,31 @@ class SessionStore:
                 return None
             return self._snapshot(session, key, tenant_id, session_id, row)
 
-    def list(self, tenant_id: str, limit: int = 1_000) -> _builtin_list[SessionInfo]:
-        """Return the tenant's sessions, last used first."""
+    def list(
+        self, tenant_id: str, limit: int = 1_000, after: str | None = None
+    ) -> _builtin_list[SessionInfo]:
+        """Return the tenant's sessions, last used first, from the one after session id ``after``.
+
+        Raises NotFound when ``after`` is no session of the tenant.
+        """
         query = (
             heads()
             .where(SessionRow.tenant_id == tenant_id)
-            .order_by(SessionRow.last_used_at.desc(), SessionRow.id)
+            .order_by(SessionRow.last_used_at.desc(), SessionRow.id.desc())
             .limit(limit)
         )
         with self._db.read() as session:
             key = self._db.tenants.get(session, tenant_id)
+            if after is not None:
+                last = session.execute(
+                    select(SessionRow.last_used_at, SessionRow.id).where(
+                        SessionRow.tenant_id == tenant_id,
+                        SessionRow.ref == session_ref(key, after),
+                    )
+                ).one_or_none()
+                if last is None:
+                    raise _no_session()
+                query = query.where(tuple_(SessionRow.last_used_at, SessionRow.id) < tuple_(*last))
             rows = [head(row) for row in session.execute(query)]
         return [
             SessionInfo(

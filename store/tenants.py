@@ -12,7 +12,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from store.crypto import DataKey, Keyring, wrong_key
-from store.errors import StoreConflict, UnknownTenant
+from store.errors import InvalidInput, StoreConflict, UnknownTenant
 from store.models import (
     ApiKeyRow,
     FileRecord,
@@ -110,11 +110,13 @@ class TenantStore:
             name: Shown to operators.  Stored in the clear.
 
         Raises:
-            ValueError: Malformed id.
+            InvalidInput: Malformed id.
             StoreConflict: The id is taken.
         """
         if not _ID.fullmatch(tenant_id):
-            raise ValueError("A tenant id has 1 to 64 letters, digits, dots, dashes, underscores.")
+            raise InvalidInput(
+                "A tenant id has 1 to 64 letters, digits, dots, dashes, underscores."
+            )
         master_key_id, blob = self._db.keyring.wrap(DataKey.generate(), *_place(tenant_id))
         row = TenantRow(
             id=tenant_id,

@@ -64,6 +64,8 @@ class RayEngine:
             try:
                 from ray.job_submission import JobSubmissionClient
             except ImportError:
-                raise EngineError("Ray is not installed. Run: pip install 'penname[ray]'") from None
+                raise EngineError(
+                    "Ray is not installed. Run: pip install -c constraints.txt -e '.[ray]'"
+                ) from None
             self._client = JobSubmissionClient(self._address)
         return self._client

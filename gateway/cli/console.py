@@ -1,11 +1,14 @@
 """Output shared by the commands."""
 
+import errno
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 # The names of errors whose message tells the user what to do; by name, so that nothing heavy loads.
 _MENDABLE = frozenset(
@@ -25,8 +28,46 @@ def is_mendable(error: Exception) -> bool:
     return any(cls.__name__ in _MENDABLE for cls in type(error).__mro__)
 
 
+def explain(error: Exception) -> str:
+    """Return an error in words: without error numbers, and without the values of settings."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    faults = getattr(error, "errors", None)
+    if type(error).__name__ == "ValidationError" and callable(faults):
+        prefix = "PENNAME_" if getattr(error, "title", "") == "Settings" else ""
+        return "\n".join(
+            f"{prefix}{_place(f['loc'], upper=bool(prefix))}: "
+            + f["msg"].removeprefix("Value error, ")
+            for f in faults(include_url=False, include_context=False, include_input=False)
+        )
+    return str(error)
+
+
+def _place(location: tuple[int | str, ...], *, upper: bool) -> str:
+    place = ".".join(map(str, location))
+    return place.upper() if upper else place
+
+
 def complain(message: str) -> None:
-    Console(stderr=True).print(f"penname: {message}", style="red", markup=False, highlight=False)
+    Console(stderr=True).print(
+        f"penname: {message}", style="red", markup=False, highlight=False, soft_wrap=True
+    )
+
+
+def print_version() -> None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        sys.stdout.write(f"penname {version('penname')}\n")
+    except PackageNotFoundError:
+        raise CommandError("the version is known once Penname is installed") from None
+
+
+def print_uncut(table: Table) -> None:
+    """Print a table whose values are to be copied: wider than the terminal rather than cut."""
+    out = Console()
+    natural = Console(width=1000).measure(table).maximum
+    Console(width=max(out.width, natural)).print(table)
 
 
 def print_json(value: object) -> None:
@@ -72,3 +113,33 @@ def progress(title: str) -> Iterator[Callable[[str, float], None]]:
 
         yield report
         bar.update(task, description=title, completed=1.0)
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a bound socket; the protocol is named, else asyncio leaves Nagle's algorithm on.
+
+    Raises:
+        CommandError: The port is taken, or the host is no address of this machine.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    except (OSError, UnicodeError):
+        raise CommandError(f"{host} is no address of this machine; use --host") from None
+    family, _, protocol, _, address = found[0]
+    bound = socket.socket(family, socket.SOCK_STREAM, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(2048)
+    except OSError as error:
+        bound.close()
+        raise CommandError(_why_unbound(error, host, port)) from None
+    return bound
+
+
+def _why_unbound(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is taken; use --port"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"port {port} needs rights that this user has not; use --port"
+    return f"{host} is no address of this machine; use --host"

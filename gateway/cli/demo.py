@@ -1,7 +1,6 @@
 """`penname demo`: the main job on embedded defaults, with what each side saw."""
 
 import hashlib
-import socket
 import threading
 import time
 from pathlib import Path
@@ -9,15 +8,13 @@ from typing import Any
 
 import orjson
 import uvicorn
-from rich.columns import Columns
 from rich.console import Console
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
 
+from connectors.weights import WeightsError, chat_model_gguf
 from gateway.app import create_app
 from gateway.bootstrap import build_pipeline, build_services
-from gateway.cli.console import CommandError, progress
+from gateway.cli import demo_view
+from gateway.cli.console import CommandError, listening_socket, progress
 from gateway.cli.ingest import ingest_paths
 from gateway.config import LOCAL_MODEL, default_config
 from gateway.events import Answered, Event, EventBus, Sanitised
@@ -29,9 +26,14 @@ SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 _SUFFIXES = frozenset((".txt", ".md", ".html", ".pdf", ".eml"))
 QUESTIONS = (
     "Who is the treating doctor of Henrik Aldous?",
-    "Who runs the payroll?",
+    "Who runs the payroll office?",
     "Who leads the travel desk?",
 )
+# Short chunks: a small model is not to be led astray by the other names of a page.
+_CHUNKING = {
+    "type": "static",
+    "static": {"max_chunk_size_tokens": 50, "chunk_overlap_tokens": 0},
+}
 _TENANT = "demo"
 _MAX_TOKENS = 40
 
@@ -53,12 +55,43 @@ class Recorder:
 
 
 def run(json_file: Path | None, data_dir: Path, policy: str) -> None:
-    """Hold the conversation; show it, or write it as JSON."""
-    out = Console()
+    """Hold the conversation; show it, or write it as JSON.
+
+    Raises:
+        CommandError: the local model is missing, or the file cannot be written.
+    """
+    if json_file is not None:
+        _check_writable(json_file)
+    _check_model()
     settings = Settings(data_dir=data_dir, policy=policy)
     services = build_services(settings)
+    try:
+        result = _demonstrate(services, policy, Console() if json_file is None else None)
+    finally:
+        services.close()
+    if json_file is not None:
+        json_file.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
+
+
+def _check_writable(file: Path) -> None:
+    try:
+        file.open("ab").close()
+    except OSError as error:
+        raise CommandError(f"--json {file}: cannot be written ({error.strerror})") from None
+
+
+def _check_model() -> None:
+    try:
+        chat_model_gguf()
+    except WeightsError as error:
+        raise CommandError(
+            f"the demo needs the local chat model as its provider. {error}"
+        ) from None
+
+
+def _demonstrate(services: Services, policy: str, out: Console | None) -> dict[str, Any]:
     services.tenants.ensure(_TENANT)
-    store_id = _documents(services)
+    store_id = documents(services)
     recorder = Recorder()
     config = default_config()
     config.retrieval = load_policy(policy).retrieval.model_copy(
@@ -69,37 +102,41 @@ def run(json_file: Path | None, data_dir: Path, policy: str) -> None:
     key, record = services.keys.create("client", _TENANT, "demo")
     server, port = _start(create_app(services, pipeline))
     try:
-        turns = _converse(port, key, recorder, out if json_file is None else None)
-        result = {"turns": turns, "epsilon_total": _spent(recorder)}
-        if json_file is None:
-            _show_account(out, services, pipeline, recorder)
-        else:
-            json_file.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2))
+        turns = _converse(port, key, recorder, out)
+        if out is not None:
+            demo_view.show_account(out, _account(services, pipeline, recorder))
+        return {"turns": turns, "epsilon_total": _spent(recorder)}
     finally:
         server.should_exit = True
         services.keys.revoke(record.id)
-        services.close()
 
 
-def _documents(services: Services) -> str:
-    files = sorted(p for p in SAMPLES.glob("*") if p.suffix in _SUFFIXES)
+def documents(services: Services) -> str:
+    """Return the store of the samples; one that an interrupted run left half is made anew.
+
+    Raises:
+        CommandError: samples are missing or cannot be read.
+    """
+    files = sorted(p for p in SAMPLES.glob("*") if p.suffix in _SUFFIXES and p.name != "README.md")
     if not files:
         raise CommandError(f"the sample documents are missing from {SAMPLES}")
-    digest = hashlib.sha256(b"".join(p.read_bytes() for p in files)).hexdigest()[:12]
-    name = f"samples-{digest}"
+    content = b"".join(p.read_bytes() for p in files) + orjson.dumps(_CHUNKING)
+    name = f"samples-{hashlib.sha256(content).hexdigest()[:12]}"
     for row in services.documents.list(_TENANT):
-        if row.name == name:
+        if row.name == name and row.file_counts.get("completed") == len(files):
             return row.id
+        for attached in services.documents.files(_TENANT, row.id):
+            services.files.delete(_TENANT, attached.file_id)
+        services.documents.delete(_TENANT, row.id)
     with progress("ingesting the sample documents") as report:
-        store_id, failed = ingest_paths(services, _TENANT, name, files, report)
+        store_id, failed = ingest_paths(services, _TENANT, name, files, report, _CHUNKING)
     if failed:
         raise CommandError(f"could not ingest {', '.join(failed)}")
     return store_id
 
 
 def _start(app: Any) -> tuple[uvicorn.Server, int]:
-    sock = socket.socket(proto=socket.IPPROTO_TCP)  # else asyncio leaves Nagle on
-    sock.bind(("127.0.0.1", 0))
+    sock = listening_socket("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
     threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True).start()
     deadline = time.monotonic() + 30
@@ -115,34 +152,42 @@ def _converse(port: int, key: str, recorder: Recorder, out: Console | None) -> l
 
     client = OpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key=key, max_retries=0)
     history: list[dict[str, str]] = []
-    turns = []
+    turns: list[dict[str, Any]] = []
     session = f"demo-{time.time_ns()}"
+    if out is not None:
+        demo_view.introduce(out)
     for question in QUESTIONS:
         history.append({"role": "user", "content": question})
         recorder.answered.clear()
-        answer = ""
-        stream: Any = client.chat.completions.create(
-            model=LOCAL_MODEL,
-            messages=history,  # type: ignore[arg-type]
-            stream=True,
-            temperature=0,
-            max_tokens=_MAX_TOKENS,
-            extra_headers={"x-penname-session": session},
-        )
-        for chunk in stream:
-            answer += (chunk.choices[0].delta.content or "") if chunk.choices else ""
+        with Console(stderr=True).status("the local model answers ..."):
+            answer = _ask(client, history, session)
         history.append({"role": "assistant", "content": answer})
         recorder.answered.wait(10)
-        turns.append(_turn(question, answer, recorder))
+        turns.append(_turn(question, answer, recorder, turns))
         if out is not None:
-            _show(out, turns[-1])
+            demo_view.show_turn(out, turns[-1])
     return turns
 
 
-def _turn(question: str, answer: str, recorder: Recorder) -> dict[str, Any]:
+def _ask(client: Any, history: list[dict[str, str]], session: str) -> str:
+    stream = client.chat.completions.create(
+        model=LOCAL_MODEL,
+        messages=history,
+        stream=True,
+        temperature=0,
+        max_tokens=_MAX_TOKENS,
+        extra_headers={"x-penname-session": session},
+    )
+    return "".join(c.choices[0].delta.content or "" for c in stream if c.choices)
+
+
+def _turn(
+    question: str, answer: str, recorder: Recorder, earlier: list[dict[str, Any]]
+) -> dict[str, Any]:
     sanitised, answered = recorder.sanitised, recorder.answer
     if sanitised is None or answered is None:
         raise CommandError("the gateway reported no event for this turn")
+    known = {word for turn in earlier for e in turn["entities"] for word in e["original"].split()}
     return {
         "user": question,
         "context": [chunk.text for chunk in sanitised.context],
@@ -155,6 +200,7 @@ def _turn(question: str, answer: str, recorder: Recorder) -> dict[str, Any]:
                 "substitute": entity.substitute,
                 "type": entity.type,
                 "epsilon": entity.epsilon,
+                "known": set(entity.original.split()) <= known,
             }
             for entity in sanitised.entities
         ],
@@ -165,58 +211,9 @@ def _spent(recorder: Recorder) -> float:
     return recorder.sanitised.epsilon_spent if recorder.sanitised is not None else 0.0
 
 
-def _show(out: Console, turn: dict[str, Any]) -> None:
-    originals = [e["original"] for e in turn["entities"]]
-    substitutes = [e["substitute"] for e in turn["entities"]]
-    sent = orjson.loads(turn["sent"])["messages"][-1]["content"]
-    asked = turn["user"] + "\n\n" + "\n\n".join(turn["context"])
-    width = max(40, out.width // 2 - 2)
-    panes = (
-        ("what the user wrote, and what was retrieved", asked, originals, "green"),
-        ("what the provider received", sent, substitutes, "magenta"),
-        ("what it answered", turn["received"], substitutes, "magenta"),
-        ("what the user reads", turn["restored"], originals, "green"),
-    )
-    out.rule(turn["user"])
-    out.print(
-        Columns(
-            [
-                Panel(_marked(text, words, colour), title=title, width=width)
-                for title, text, words, colour in panes
-            ]
-        )
-    )
-    table = Table("original", "substitute", "type", "ε")
-    for entity in turn["entities"]:
-        table.add_row(
-            entity["original"], entity["substitute"], entity["type"], f"{entity['epsilon']:.3f}"
-        )
-    out.print(table)
-
-
-def _marked(text: str, words: list[str], colour: str) -> Text:
-    marked = Text(text)
-    parts = {part for word in words for part in (word, *word.split()) if len(part) > 2}
-    marked.highlight_words(sorted(parts, key=len, reverse=True), style=f"bold {colour}")
-    return marked
-
-
-def _show_account(out: Console, services: Services, pipeline: Any, recorder: Recorder) -> None:
+def _account(services: Services, pipeline: Any, recorder: Recorder) -> dict[str, Any] | None:
     from gateway.api.privacy.service import describe
 
     if recorder.sanitised is None:
-        return
-    account = describe(services, pipeline, _TENANT, recorder.sanitised.session_id)
-    if account is None:
-        return
-    table = Table("pool", "size", "used", "remaining", title="pool levels")
-    for pool in account["pools"]:
-        table.add_row(pool["type"], *(str(pool[k]) for k in ("size", "used", "remaining")))
-    out.print(table)
-    ledger, budget = account["ledger"], account["budget"]
-    out.print(
-        f"ε spent {ledger['epsilon']:.3f} of {budget['epsilon']} in {ledger['rows']} ledger rows; "
-        f"best bound: {ledger['best']['name']}",
-        style="bold",
-        highlight=False,
-    )
+        return None
+    return describe(services, pipeline, _TENANT, recorder.sanitised.session_id)

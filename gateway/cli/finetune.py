@@ -191,7 +191,9 @@ def _plot(settings: Settings, jobs: JobStore, job: Job, *, required: bool) -> No
         paths = draw(events, settings.resolved_jobs_dir / job.id)
     except ImportError:
         if required:
-            raise CommandError("Plots need matplotlib. Run: pip install 'penname[plots]'") from None
+            raise CommandError(
+                "Plots need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'"
+            ) from None
         return
     for path in paths:
         Console(stderr=True).print(f"drawn: {path}", markup=False, highlight=False)

@@ -31,6 +31,9 @@ DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Data folder; default: PENNAME_DATA_DIR.")
 ]
 PolicyName = Annotated[str, typer.Option("--policy", help="A shipped policy's name or a file.")]
+Tenant = Annotated[
+    str, typer.Option("--tenant", help="Whose data it is: letters, digits, dots, dashes, _.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -38,6 +41,23 @@ def _settings(**overrides: Any) -> Any:
     from gateway.settings import Settings
 
     return Settings(**{key: value for key, value in overrides.items() if value is not None})
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from gateway.cli.console import print_version
+
+        print_version()
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """A RAG privacy gateway: names travel under a pen name."""
 
 
 @app.command()
@@ -54,7 +74,9 @@ def serve(
         Path | None, typer.Option("--config", help="YAML file: model_list, policy, retrieval.")
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to bind.")] = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port to bind; 0 picks one.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port to bind; 0 picks one.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Run the gateway."""
@@ -83,7 +105,7 @@ def demo(
 def ingest(
     files: Annotated[list[Path], typer.Argument(help="Text, Markdown, HTML, PDF or .eml files.")],
     store: Annotated[str, typer.Option("--store", help="Name of the vector store.")] = "documents",
-    tenant: Annotated[str, typer.Option("--tenant")] = "default",
+    tenant: Tenant = "default",
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -108,8 +130,10 @@ def detect(
 
 @keys_app.command("create")
 def keys_create(
-    role: Annotated[str, typer.Option("--role", help="client or admin")] = "client",
-    tenant: Annotated[str, typer.Option("--tenant")] = "default",
+    role: Annotated[
+        str, typer.Option("--role", help="client; admin is reserved and opens nothing more yet.")
+    ] = "client",
+    tenant: Tenant = "default",
     name: Annotated[str, typer.Option("--name", help="A note for the list.")] = "",
     days: Annotated[
         float | None, typer.Option("--expires-days", help="Days until it expires.")
@@ -125,21 +149,24 @@ def keys_create(
 
 @keys_app.command("list")
 def keys_list(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """List keys by id and prefix."""
+    """List keys by id and prefix, with their status."""
     from gateway.cli.keys import show
 
     show(_settings(data_dir=data_dir), as_json)
 
 
 @keys_app.command("revoke")
-def keys_revoke(key_id: str, data_dir: DataDir = None) -> None:
+def keys_revoke(
+    key_id: Annotated[str, typer.Argument(help="A key's id, or the beginning of just one.")],
+    data_dir: DataDir = None,
+) -> None:
     """Revoke a key by its id."""
     from gateway.cli.keys import revoke
 
     revoke(_settings(data_dir=data_dir), key_id)
 
 
-@keys_app.command("rotate")
+@keys_app.command("rotate-master")
 def keys_rotate(data_dir: DataDir = None) -> None:
     """Wrap every tenant's key under the current master key, while servers run."""
     from gateway.cli.keys import rotate
@@ -204,7 +231,6 @@ def pools_verify() -> None:
     verify()
 
 
-Tenant = Annotated[str, typer.Option("--tenant")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job: ftjob-...")]
 
 
@@ -302,7 +328,7 @@ def finetune_resume(job: JobId, tenant: Tenant = "default", data_dir: DataDir = 
 
 def main() -> None:
     """Entry point: errors that a user can mend are one line, not a traceback."""
-    from gateway.cli.console import complain, is_mendable
+    from gateway.cli.console import complain, explain, is_mendable
 
     try:
         app()
@@ -311,7 +337,7 @@ def main() -> None:
     except Exception as error:
         if not is_mendable(error):
             raise
-        complain(str(error))
+        complain(explain(error))
         sys.exit(2)
 
 

@@ -7,7 +7,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
-from gateway.cli.console import print_json
+from gateway.cli.console import CommandError, print_json
 from policies.compile import PolicyFilter, compile_rules
 from policies.loader import load_policy
 from policies.model import Policy
@@ -34,6 +34,8 @@ def try_text(text: str, policy_name: str, as_json: bool) -> None:
     result = preview(text, policy)
     if as_json:
         print_json(result)
+        if result["blocked"] is not None:
+            raise SystemExit(2)
         return
     table = Table("text", "type", "score", "found by", "becomes")
     for span in result["spans"]:
@@ -42,16 +44,21 @@ def try_text(text: str, policy_name: str, as_json: bool) -> None:
             span["type"],
             f"{span['score']:.2f}",
             span["recognizer"],
-            span["substitute"] or "(stays)",
+            span["substitute"] or ("(stays)" if result["blocked"] is None else "(not sent)"),
         )
     out = Console()
     out.print(table)
+    if result["blocked"] is not None:
+        raise CommandError(f"blocked by the policy {policy.name!r}: {result['blocked']}")
     out.print(result["text"], markup=False, highlight=False)
     out.print(f"ε {result['epsilon']:.4g}, δ {result['delta']:.3g}", highlight=False, style="bold")
 
 
 def preview(text: str, policy: Policy) -> dict[str, Any]:
-    """Return spans, sanitised text and cost of ``text`` under ``policy``, charging nothing."""
+    """Return spans, sanitised text and cost of ``text`` under ``policy``, charging nothing.
+
+    ``blocked`` says why nothing would leave; then there is no sanitised text.
+    """
     import hashlib
     import hmac
     import secrets
@@ -63,6 +70,7 @@ def preview(text: str, policy: Policy) -> dict[str, Any]:
     from privacy.randomness import SystemRandomness
     from privacy.substitution.known import TextItem
     from privacy.substitution.planner import Planner, SessionContext
+    from privacy.substitution.rules import SubstitutionError
 
     embedding = load_embedding()
     key = secrets.token_bytes(32)
@@ -73,15 +81,20 @@ def preview(text: str, policy: Policy) -> dict[str, Any]:
         lambda kind, name: hmac.digest(key, f"{kind}/{name}".encode(), hashlib.sha256).hex(),
     )
     spans = PolicyFilter(policy).apply(text, build_detector(Settings()).detect([text])[0])
-    plan = planner.plan([TextItem(text, spans)], SessionContext())
+    shown = [span_json(span) for span in spans]
+    try:
+        plan = planner.plan([TextItem(text, spans)], SessionContext())
+    except SubstitutionError as error:
+        unsent = [{**span, "substitute": None} for span in shown]
+        return {"policy": policy.name, "spans": unsent, "text": None, "blocked": str(error)}
     becomes = {mention.original: mention.substitute for mention in plan.mentions}
     return {
         "policy": policy.name,
         "spans": [
-            {**span_json(span), "substitute": becomes.get(text[span.start : span.end])}
-            for span in spans
+            {**span, "substitute": becomes.get(text[span["start"] : span["end"]])} for span in shown
         ],
         "text": plan.texts[0],
+        "blocked": None,
         "epsilon": sum(c.epsilon for c in plan.charges if c.metric != "days"),
         "delta": sum(c.delta for c in plan.charges),
         "draws": len(plan.charges),

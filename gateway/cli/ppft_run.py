@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import os
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,7 +15,7 @@ from rich.console import Console
 
 from connectors.token_encoder import token_encoder
 from connectors.weights import CHAT_MODEL, cache_folder, chat_model_gguf
-from gateway.cli.console import CommandError
+from gateway.cli.console import CommandError, listening_socket
 from gateway.settings import Settings
 from learning.ppft import corpora, dataset
 from learning.ppft.export import Encoded, Limits, encode, export, export_public
@@ -134,12 +133,7 @@ def serve_models(
         loaded = load_decoder(_decoder_folder(decoder), device, _dtype(device))
         model, card = artefact.load(Path(folder), loaded)
         served[name] = Served(card, Batcher(model, batch, waiting), slots)
-    # Bound here, so that port 0 can be told; with the protocol named, asyncio turns Nagle off.
-    bound = socket.socket(
-        socket.AF_INET6 if ":" in host else socket.AF_INET, proto=socket.IPPROTO_TCP
-    )
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind((host, port))
+    bound = listening_socket(host, port)  # here, so that port 0 can be told
     _say(f"serving {', '.join(served)}; no text is accepted")
     _say(f"http://{host}:{bound.getsockname()[1]}")
     config = uvicorn.Config(

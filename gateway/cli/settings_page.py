@@ -16,6 +16,12 @@ def page() -> str:
     for name, field in Settings.model_fields.items():
         default = "empty" if field.default == "" else f"`{field.default}`"
         lines.append(f"| `PENNAME_{name.upper()}` | {default} | {field.description} |")
+    lines += [
+        "",
+        "`PENNAME_CACHE` names the folder of converted models and word vectors; the default is",
+        "`~/.cache/penname`, or `penname` in `XDG_CACHE_HOME`. It holds nothing personal and is made anew",
+        "when it is missing.",
+    ]
     return "\n".join(lines) + "\n"
 
 

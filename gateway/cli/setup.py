@@ -2,17 +2,21 @@
 
 from rich.console import Console
 
-from connectors.weights import chat_model_gguf, embedder_onnx
+from connectors.weights import WeightsError, chat_model_gguf, embedder_onnx
 from gateway.bootstrap import load_embedding
-from gateway.cli.console import progress
+from gateway.cli.console import complain, progress
 from privacy.detection.ner import NerTagger
 from privacy.pools.artefact import PoolSet
 
 
 def run() -> None:
+    missing = ""
     with progress("chat model") as report:
         report("verifying", 0.2)
-        chat_model_gguf()
+        try:
+            chat_model_gguf()
+        except WeightsError as error:
+            missing = str(error)
     with progress("text encoder") as report:
         embedder_onnx(lambda step: report(step, 0.5))
     with progress("word vectors") as report:
@@ -24,6 +28,8 @@ def run() -> None:
     with progress("entity model") as report:
         report("verifying", 0.2)
         NerTagger.load()
+    if missing:
+        complain(f"'penname demo' and the model penname-local will not work. {missing}")
     Console(stderr=True).print(
         f"ready: pools {pools.version}, weights verified", style="green", highlight=False
     )

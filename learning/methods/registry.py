@@ -35,7 +35,7 @@ def method(name: str) -> Method:
     except ImportError as error:
         raise UnknownMethod(
             f"The method {name} needs {error.name or 'a package'}, which is not installed. "
-            "Run: pip install 'penname[finetune]'"
+            "Run: pip install -c constraints.txt -e '.[finetune]'"
         ) from None
     found: Method = module.METHOD
     return found

@@ -102,7 +102,9 @@ def convert_gguf(gguf: Path, cache: Path, digest: str) -> Path:
 
 def _convert(gguf: Path, folder: Path) -> None:
     if importlib.util.find_spec("gguf") is None:
-        raise DecoderError("reading GGUF needs one more package: pip install 'penname[finetune]'")
+        raise DecoderError(
+            "reading GGUF needs one more package: pip install -c constraints.txt -e '.[finetune]'"
+        )
     import torch
     from transformers import AutoModelForCausalLM
     from transformers import logging as hf_logging

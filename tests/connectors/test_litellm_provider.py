@@ -143,5 +143,5 @@ async def test_a_missing_or_bad_litellm_is_refused_at_start(
     params = LiteLlmParams(model="anthropic/x", api_base=None, api_key="k")
     entry = ModelEntry(model_name="claude", litellm_params=params)
     async with httpx.AsyncClient() as client:
-        with pytest.raises(ConfigurationError, match="penname\\[litellm\\]"):
+        with pytest.raises(ConfigurationError, match=r"-e '\.\[litellm\]'"):
             build_router([entry], client, timeout=5)

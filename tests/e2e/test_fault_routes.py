@@ -263,5 +263,5 @@ def test_B95_bad_releases_are_never_imported(monkeypatch: pytest.MonkeyPatch, ve
 
     monkeypatch.setattr("connectors.litellm_provider.version", installed)
     monkeypatch.setitem(sys.modules, "litellm", None)
-    with pytest.raises(ModuleNotFoundError, match="penname\\[litellm\\]"):
+    with pytest.raises(ModuleNotFoundError, match="\\[litellm\\]"):
         load_litellm()

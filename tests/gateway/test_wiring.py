@@ -50,7 +50,7 @@ def test_the_master_key_is_rotated_from_the_command_line(
     db.close()
     monkeypatch.setenv("PENNAME_MASTER_KEY", base64.b64encode(new).decode())
     monkeypatch.setenv("PENNAME_PREVIOUS_MASTER_KEYS", base64.b64encode(old).decode())
-    done = CliRunner().invoke(app, ["keys", "rotate", "--data-dir", str(tmp_path)])
+    done = CliRunner().invoke(app, ["keys", "rotate-master", "--data-dir", str(tmp_path)])
     assert done.exit_code == 0, done.output
     assert f"1 tenants under {key_id(new)}" in " ".join(done.output.split())
     db = Database(url, Keyring(new))

@@ -36,6 +36,8 @@ def api_error(error: UpstreamError) -> ApiError:
         # The client's request, not the gateway, is what the provider refused.
         status = 400
     detail = f" (HTTP {error.status})" if error.status else ""
+    if error.kind == "rejected" and error.status in (401, 403):
+        detail += "; check api_key in model_list"
     headers = {"retry-after": error.retry_after} if error.retry_after else {}
     return upstream_failed(status, message + detail, f"upstream_{error.kind}", headers)
 

@@ -2,18 +2,36 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 
-from gateway.api.privacy.service import describe
+from gateway.api.privacy.service import describe, list_page
 from gateway.auth import Principal, principal
 from gateway.errors import not_found, unavailable
 from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.services import Services
 from gateway.work import in_worker
-from store.errors import StoreError
+from store.errors import NotFound, StoreError
 
 router = APIRouter(prefix="/v1/privacy")
+
+
+@router.get("/sessions")
+async def list_sessions(
+    request: Request,
+    who: Annotated[Principal, Depends(principal)],
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    after: Annotated[str | None, Query(max_length=128)] = None,
+) -> JsonResponse:
+    """The tenant's sessions, last used first; ``after`` is the last id of the page before."""
+    services: Services = request.app.state.services
+    try:
+        page = await in_worker(services.workers, list_page, services, who.tenant_id, limit, after)
+    except NotFound:
+        raise not_found("There is no such session.", "session_not_found", "after") from None
+    except StoreError as error:
+        raise unavailable(f"The store cannot serve: {error}") from None
+    return JsonResponse(page)
 
 
 @router.get("/sessions/{session_id}")

@@ -1,4 +1,4 @@
-"""The account of one session."""
+"""The account of one session, and the list of sessions."""
 
 from collections import Counter
 from typing import Any
@@ -51,6 +51,29 @@ def describe(
         },
         "entities": _entities(snapshot),
         "pools": pool_levels(pipeline, snapshot, len({row.request_id for row in rows})),
+    }
+
+
+def list_page(services: Services, tenant_id: str, limit: int, after: str | None) -> dict[str, Any]:
+    """Return one page of a tenant's sessions, last used first.
+
+    Raises:
+        NotFound: ``after`` is no session of the tenant.
+    """
+    found = services.sessions.list(tenant_id, limit + 1, after)
+    return {
+        "object": "list",
+        "data": [
+            {
+                "id": info.session_id,
+                "object": "privacy.session",
+                "created_at": int(info.created_at),
+                "last_used_at": int(info.last_used_at),
+                "policy": info.policy,
+            }
+            for info in found[:limit]
+        ],
+        "has_more": len(found) > limit,
     }
 
 

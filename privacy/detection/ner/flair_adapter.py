@@ -53,7 +53,9 @@ class FlairTagger:
         try:
             from flair.models import SequenceTagger
         except ImportError as error:
-            raise RuntimeError("Flair is not installed: pip install 'penname[train]'") from error
+            raise RuntimeError(
+                "Flair is not installed: pip install -c constraints.txt -e '.[train]'"
+            ) from error
         try:
             return cls(SequenceTagger.load(str(name)), types)
         except Exception as error:
