@@ -16,6 +16,7 @@ _SPELLINGS = {
     "escaped line break": (r'log: "Dear team,\nVarga has left\tIlse"', ["Varga", "Ilse"]),
     "one word": ("See #IlseVarga and @vargailse.", ["Ilse", "Varga", "ilse", "varga"]),
     "percent": ("q=Ilse%20Varga&r=ilse%20varga", ["Ilse", "Varga", "ilse", "varga"]),
+    "genitive": ("Vargas Vertrag liegt bei, the Vargas agree.", ["Varga"]),
     "Japanese": ("私はVargaです。", ["Varga"]),
 }
 
