@@ -42,7 +42,7 @@ class Question:
             filled = message["content"] = self._filled(texts, content)
         else:
             parts = [dict(part) for part in content]
-            last = max(i for i, part in enumerate(parts) if part.get("type") == "text")
+            last = max(i for i, part in enumerate(parts) if _is_text(part))
             filled = parts[last]["text"] = self._filled(texts, parts[last]["text"])
             message["content"] = parts
         body["messages"][self.message] = message
@@ -136,6 +136,11 @@ def _last_question(body: dict[str, Any]) -> tuple[int | None, str]:
         content = message.get("content")
         if isinstance(content, str):
             return index, content
-        texts = [p.get("text", "") for p in content or [] if p.get("type") == "text"]
+        texts = [part["text"] for part in content or [] if _is_text(part)]
         return (index, "\n".join(texts)) if texts else (None, "")
     return None, ""
+
+
+def _is_text(part: dict[str, Any]) -> bool:
+    """A part of another kind has no text, and the text of a part may be null."""
+    return part.get("type") == "text" and isinstance(part.get("text"), str)

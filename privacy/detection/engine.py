@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
+
 from privacy.detection.base import Recognizer, Tagger
 from privacy.detection.cache import SpanCache
 from privacy.detection.casing import DISCOUNT, recased
@@ -116,14 +118,20 @@ class Detector:
     def _candidates(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the candidates of each text; what a text spells in escapes is found decoded."""
         texts = [text.translate(_CONTROLS) for text in texts]
-        views = [(i, view) for i, text in enumerate(texts) if (view := decoded(text)) is not None]
-        found = self._found([*texts, *(view.text for _, view in views)])
-        for (index, view), spans in zip(views, found[len(texts) :], strict=True):
-            found[index] = _with_decoded(found[index], view, spans)
+        views = {i: view for i, text in enumerate(texts) if (view := decoded(text)) is not None}
+        found = self._recognized([*texts, *(view.text for view in views.values())])
+        # The tagger, which costs most, reads the decoded view alone.
+        readable = [views[i].text if i in views else text for i, text in enumerate(texts)]
+        tags = self._tagged([_unescaped(text) for text in readable])
+        for index, tagged in enumerate(tags):
+            if index not in views:
+                found[index].extend(tagged)
+        for place, (index, view) in enumerate(views.items(), len(texts)):
+            found[index] = _with_decoded(found[index], view, [*found[place], *tags[index]])
         return found[: len(texts)]
 
-    def _found(self, texts: Sequence[str]) -> list[list[Span]]:
-        plain = [_ESCAPE.sub("  ", text) if "\\" in text else text for text in texts]
+    def _recognized(self, texts: Sequence[str]) -> list[list[Span]]:
+        plain = [_unescaped(text) for text in texts]
         found: list[list[Span]] = [[] for _ in texts]
         for recognizer in self._recognizers:
             whole = bool(getattr(recognizer, "whole_text", False))
@@ -137,8 +145,6 @@ class Detector:
                         f"recognizer {recognizer.name!r} failed with {type(error).__name__}"
                     ) from None
                 spans.extend(new)
-        for spans, tagged in zip(found, self._tagged(plain), strict=True):
-            spans.extend(tagged)
         return found
 
     def _tagged(self, texts: Sequence[str]) -> list[list[Span]]:
@@ -166,18 +172,28 @@ class Detector:
         return result
 
 
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub("  ", text) if "\\" in text else text
+
+
 def _with_decoded(raw: Sequence[Span], view: Decoded, spans: Sequence[Span]) -> list[Span]:
-    """Add the names that are spelt in escapes, in place of what was made of their pieces."""
-    added = []
+    """Add the names of the decoded view; one spelt in escapes goes before what its pieces look like."""
+    spelt, added = [], []
     for span in spans:
         start, end = view.origin(span.start, span.end)
-        if span.type in NAMED_TYPES and end - start != span.end - span.start:
+        if span.type not in NAMED_TYPES:
+            continue
+        if end - start == span.end - span.start:
+            added.append(replace(span, start=start, end=end))
+        else:
             name = f"{span.recognizer}{DECODED}"
-            added.append(replace(span, start=start, end=end, recognizer=name))
+            spelt.append(replace(span, start=start, end=end, recognizer=name))
+    taken = np.zeros(int(view.ends[-1]), bool)
+    for span in spelt:
+        taken[span.start : span.end] = True
     kept = [
         span
-        for span in raw
-        if span.type not in NAMED_TYPES
-        or not any(a.start < span.end and span.start < a.end for a in added)
+        for span in (*raw, *added)
+        if span.type not in NAMED_TYPES or not taken[span.start : span.end].any()
     ]
-    return kept + added
+    return kept + spelt

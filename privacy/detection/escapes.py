@@ -6,6 +6,7 @@ anything but a letter stay as they are.
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html import unescape
 from typing import Final
 from urllib.parse import unquote
@@ -74,6 +75,7 @@ def has_escapes(surface: str) -> bool:
     return any(_letter(match.group()) for match in _ESCAPE.finditer(surface))
 
 
+@lru_cache(maxsize=1024)
 def _letter(escape: str) -> str:
     """Return the one letter that an escape stands for, or nothing."""
     if escape[0] == "\\":

@@ -45,6 +45,7 @@ _LEAST_SQUEEZED: Final = 6
 _LEAST_FREE_DIGITS: Final = 5
 _LEAST_LOCAL: Final = 5
 _LEAST_JOINED: Final = 8
+_LEAST_INFLECTED: Final = 4
 _TELLING_LOCAL: Final = 8
 _LOOSE_TYPES: Final = frozenset(STRUCTURED_TYPES) - {EMAIL, URL, USERNAME, "SECRET", "HOST"}
 _ROLES: Final = frozenset(
@@ -117,9 +118,11 @@ class KnownMatcher:
         for index, start, end in self._word_automaton.find_matches_as_indexes(
             folded.text, overlapping=True
         ):
-            if not _bordered(folded.text, start, end):
-                continue
             pattern = self._words[index]
+            if not _bordered(folded.text, start, end) and not _inflected(
+                folded.text, start, end, pattern
+            ):
+                continue
             low, high = folded.origin(start, end)
             if pattern.exact_case:
                 if not text[low:high].isupper() or not _in_mixed_case(text, low, high):
@@ -207,6 +210,15 @@ def _bordered(folded: str, start: int, end: int) -> bool:
     if start and _joined(folded[start - 1], folded[start]) and not after_escape(folded, start):
         return False
     return end == len(folded) or not _joined(folded[end - 1], folded[end])
+
+
+def _inflected(folded: str, start: int, end: int, pattern: _Pattern) -> bool:
+    """Tell whether a name stands in the genitive or the plural: "Wieczoreks Anwältin", "the Vargas"."""
+    if folded[end : end + 1] != "s" or pattern.type != PERSON or end - start < _LEAST_INFLECTED:
+        return False
+    return not (
+        pattern.needs or pattern.form.endswith("s") or is_common_word(folded[start : end + 1])
+    ) and _bordered(folded, start, end + 1)
 
 
 def _joined(left: str, right: str) -> bool:

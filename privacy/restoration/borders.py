@@ -11,8 +11,8 @@ the right), so a stream can decide it with a small hold-back and always as the w
 * An underscore run of at most three is markdown emphasis when nothing but the run separates the
   name from a non-word (``_Marta_``), and glue of an identifier when a word character stands beyond
   it (``foo_Marta``).  A longer run is a line to write on, so a border.
-* The letter of an escape (the backslash and ``n`` of a line break in JSON or code) before a capital
-  is no part of the word that follows.
+* An escape (the backslash and ``n`` of a line break in JSON or code, ``%20`` in a URL) before a
+  capital is no part of the word that follows.
 * Everything else (blank, hyphen, apostrophe, asterisk, emoji, joiner) is a border.
 """
 
@@ -29,6 +29,7 @@ MARK: Final = 3
 UNDERSCORE: Final = 4
 
 MAX_UNDERSCORES: Final = 3
+_HEX: Final = frozenset("0123456789abcdefABCDEF")
 LOOK_BEHIND: Final = 12
 LOOK_AHEAD: Final = MAX_UNDERSCORES + 1
 
@@ -100,8 +101,10 @@ def left_border(text: str, start: int) -> bool:
 
 
 def after_escape(text: str, index: int) -> bool:
-    """Say whether an escaped line break or tab, written with a backslash, ends before ``index``."""
-    return index > 1 and text[index - 1] in "nrt" and text[index - 2] == "\\"
+    """Say whether an escaped line break or tab or a percent-encoded character ends at ``index``."""
+    if index > 1 and text[index - 2] == "\\":
+        return text[index - 1] in "nrt"
+    return index > 2 and text[index - 3] == "%" and {*text[index - 2 : index]} <= _HEX
 
 
 def _class_of_last(text: str, end: int) -> int:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from privacy.detection.matcher import KnownMatcher
 from privacy.substitution.entry import INITIAL, MENTION, Entry
-from privacy.types import Span
+from privacy.substitution.names import split_name
+from privacy.types import PERSON, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,13 @@ def _surfaces(entry: Entry) -> tuple[str, ...]:
     """Return what to look for: a person's whole name only written as one word, "#IlseVarga"."""
     if entry.fine_type == INITIAL:
         return ()
+    if entry.fine_type == PERSON.lower():
+        # Replaced as a whole, so its parts are in no entry of their own.
+        parts = split_name(entry.original, lambda _: None)
+        return (
+            entry.original,
+            *(entry.original[p.start : p.end] for p in parts if p.fine_type != INITIAL),
+        )
     if entry.fine_type != MENTION:
         return (entry.original,)
     words = [word for word in entry.original.replace(",", " ").split() if len(word.strip(".")) > 1]

@@ -18,6 +18,7 @@ def restoration_pairs(entries: Iterable[Entry]) -> list[Pair]:
         pairs.append(Pair(entry.substitute, entry.original, _kind(entry)))
         if entry.fine_type == MENTION:
             pairs.extend(_initialled(entry))
+            pairs.extend(_joined(entry))
     return list(dict.fromkeys(pairs))
 
 
@@ -29,6 +30,16 @@ def _kind(entry: Entry) -> str:
     if entry.pool_index is not None and entry.fine_type.startswith(("org", "loc.")):
         return "whole"
     return _KINDS.get(entry.fine_type, "exact")
+
+
+def _joined(mention: Entry) -> list[Pair]:
+    """Derive ``MartaNovak`` from ``Marta Novak``, as in a tag or an account's name."""
+    original, substitute = mention.original.split(" "), mention.substitute.split(" ")
+    if mention.detail.get("order") != "natural" or len(original) != 2 or len(substitute) != 2:
+        return []
+    if not all(word.isalpha() for word in (*original, *substitute)):
+        return []
+    return [Pair("".join(substitute), "".join(original), "whole")]
 
 
 def _initialled(mention: Entry) -> list[Pair]:

@@ -13,11 +13,12 @@ from privacy.surrogates import (
     shift_date,
     surrogate_for,
 )
-from privacy.types import DATE
+from privacy.types import DATE, PHONE
 
 _TRIES = 200
 _HASH_LENGTH = 12
 _VISIBLE_TAIL = 4
+_NUMBERS = frozenset((PHONE, "CREDIT_CARD", "IBAN", "BANK_ACCOUNT", "RECORD_ID"))
 
 
 class StructuredSubstituter:
@@ -44,7 +45,7 @@ class StructuredSubstituter:
             ).substitute
         if action == "mask":
             return self._drawer.constant(
-                fine_type, key, surface, entity_type, _masked(surface), action
+                fine_type, key, surface, entity_type, _masked(surface, entity_type), action
             ).substitute
         if action == "hash":
             value = self._drawer.keyed_hash(fine_type, key)[:_HASH_LENGTH]
@@ -107,7 +108,9 @@ def pour_digits(number: str, pattern: str) -> str | None:
     return "".join(next(source) if c.isdigit() else c for c in pattern)
 
 
-def _masked(surface: str) -> str:
-    hidden = surface[:-_VISIBLE_TAIL]
-    tail = surface[-_VISIBLE_TAIL:] if len(surface) > 2 * _VISIBLE_TAIL else "*" * len(surface)
-    return "".join("*" if c.isalnum() else c for c in hidden) + tail
+def _masked(surface: str, entity_type: str) -> str:
+    """Hide letters and digits; the last digits of a long number stay, as on a receipt."""
+    tail = surface[-_VISIBLE_TAIL:]
+    shown = entity_type in _NUMBERS and tail.isdigit() and len(digits(surface)) > 2 * _VISIBLE_TAIL
+    hidden = surface[:-_VISIBLE_TAIL] if shown else surface
+    return "".join("*" if c.isalnum() else c for c in hidden) + (tail if shown else "")

@@ -4,6 +4,7 @@ import io
 import json
 from typing import Any
 
+import pytest
 from e2e_gateway import found_in
 
 DOCUMENT = (
@@ -68,3 +69,23 @@ def test_tool_arguments_are_replaced_leaf_by_leaf(gateway: Any) -> None:
     assert set(leaves) == {"to", "mail", "n"}
     assert leaves["n"] == 2
     assert leaves["to"] in gateway.upstream.bodies[-1]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("rest", [{"type": "text"}, {"type": "text", "text": None}])
+def test_a_part_without_text_is_no_question(gateway: Any, rest: dict[str, Any]) -> None:
+    client = gateway.client()
+    upload = client.files.create(
+        file=("contract.txt", io.BytesIO(DOCUMENT.encode())), purpose="assistants"
+    )
+    store = client.vector_stores.create(name="contracts")
+    client.vector_stores.files.create_and_poll(vector_store_id=store.id, file_id=upload.id)
+    body = {
+        "model": "test-model",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "Who signed?"}, rest]}],
+        "penname": {"vector_store_ids": [store.id]},
+    }
+    assert gateway.post(body, "retrieval-parts").status_code == 200
+    sent = gateway.upstream.bodies[-1]["messages"][0]["content"]
+    assert "Who signed?" in sent[0]["text"]
+    assert "supply contract" in sent[0]["text"]
+    assert sent[1] == rest

@@ -1,7 +1,13 @@
 """Names inside other words, escapes and scripts: replaced where they stand, and restored at once."""
 
+from pathlib import Path
+
 import pytest
-from e2e_gateway import Gateway, found_in
+import yaml
+from e2e_gateway import BALANCED, Gateway, found_in, running_gateway
+from e2e_upstream import send_message
+
+ENTITIES = yaml.safe_load(BALANCED.read_text())["entities"]
 
 _INTRODUCTION = "My colleague Ilse Varga works here."
 # (text, what may not leave)
@@ -9,6 +15,8 @@ _SPELLINGS = {
     "file": ("Please open ilse_varga.pdf and contract_varga_final.", ["ilse", "varga"]),
     "escaped line break": (r'log: "Dear team,\nVarga has left\tIlse"', ["Varga", "Ilse"]),
     "one word": ("See #IlseVarga and @vargailse.", ["Ilse", "Varga", "ilse", "varga"]),
+    "percent": ("q=Ilse%20Varga&r=ilse%20varga", ["Ilse", "Varga", "ilse", "varga"]),
+    "genitive": ("Vargas Vertrag liegt bei, the Vargas agree.", ["Varga"]),
     "Japanese": ("私はVargaです。", ["Varga"]),
 }
 
@@ -75,3 +83,35 @@ def test_escapes_of_other_characters_are_left_alone(gateway: Gateway) -> None:
     text = r"C:\users\temp &amp; R&D; 100%25 a=C3 &copy; \u2014 \x00"
     gateway.ask(text, "escaped-none")
     assert gateway.upstream.bodies[-1]["messages"][-1]["content"] == text
+
+
+def test_a_name_joined_by_the_provider_is_restored(scripted: Gateway) -> None:
+    scripted.ask(_INTRODUCTION, "spelling-joined")
+    words = scripted.upstream.bodies[-1]["messages"][-1]["content"].split()
+    name = f"{words[2]}{words[3]}"
+    answer = f"#{name} @{name.lower()} ?q={words[2]}%20{words[3]} {name}s"
+    scripted.upstream.script = lambda handler, body: send_message(
+        handler, body, {"content": answer}
+    )
+    for stream in (False, True):
+        restored = scripted.ask("And?", "spelling-joined", stream)
+        assert restored == f"#IlseVarga @ilsevarga ?q=Ilse%20Varga {name}s"
+
+
+_WHOLE = ("placeholder", "hash", "redact", "mask")
+
+
+@pytest.mark.parametrize("action", _WHOLE)
+def test_parts_of_a_name_replaced_as_a_whole_are_known(
+    tmp_path: Path, gateway: Gateway, action: str
+) -> None:
+    """What replaces a whole name leaves no part of it, and the sweep finds its parts, too."""
+    people = {**ENTITIES, "PERSON": {"action": action}}
+    with running_gateway(
+        tmp_path, detector=gateway.services.detector, policy={"entities": people}
+    ) as other:
+        for text in ("Varga, Ilse and Tadeo Brandt met.", "so tadeo said no, ilse too"):
+            other.ask(text, "parts")
+        sent = other.upstream.bodies[-2:]
+        found = found_in(str(sent), ["Varga", "Ilse", "arga", "Tadeo", "tadeo", "ilse", "andt"])
+    assert found == []

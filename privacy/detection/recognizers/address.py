@@ -41,7 +41,7 @@ _FRENCH: Final = re.compile(
     rf"(?:(?:de la|de l['’]|du|des|de|d['’]|la|le|les) ?)?{_CAP}(?:[ -](?:de |du |des )?{_CAP}){{0,3}}{_CONTINENTAL}"
 )
 _ROMANCE: Final = re.compile(
-    r"(?<!\w)(?:Calle|Avenida|Avda\.|Av\.|Plaza|Paseo|Carrer|Via|Viale|Piazza|Corso|Rua|Travessa) "
+    r"(?<!\w)(?:(?i:calle|avenida|avda\.|plaza|paseo|carrer|viale|piazza|rua|travessa)|Av\.|Via|Corso) "
     rf"(?:(?:de la|de los|de las|del|della|dei|de|do|da) )?{_CAP}(?: (?:de |y |e )?{_CAP}){{0,3}},? (?:n[ºo°]\.? ?)?\d{{1,4}}(?!\w){_CONTINENTAL}"
 )
 _WITH_UNIT: Final = re.compile(

@@ -51,3 +51,13 @@ def chile_rut(value: str) -> bool:
     total = sum(int(digit) * (2 + i % 6) for i, digit in enumerate(reversed(body)))
     remainder = 11 - total % 11
     return check == {11: "0", 10: "K"}.get(remainder, str(remainder))
+
+
+def germany_tax(digits: str) -> bool:
+    """Identifikationsnummer: eleven digits, ISO 7064 MOD 11,10 (Bundeszentralamt für Steuern)."""
+    if len(digits) != 11 or digits[0] == "0":
+        return False
+    product = 10
+    for digit in digits[:10]:
+        product = ((int(digit) + product - 1) % 10 + 1) * 2 % 11
+    return (11 - product) % 10 == int(digits[10])

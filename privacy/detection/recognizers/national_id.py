@@ -98,6 +98,8 @@ _OWN: Final[tuple[tuple[str, Callable[[str], bool], float, str], ...]] = (
     (r"[12] ?\d\d ?(?:0[1-9]|1[0-2]) ?\d\d ?\d{3} ?\d{3} ?\d\d", checks.france_nir, 0.9, r"nir|s[ée]curit[ée] sociale|insee"),
     (r"756\.\d{4}\.\d{4}\.\d{2}|756\d{10}", checks.switzerland_ahv, 0.9, r"ahv|avs|oasi"),
     (r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d|\d{11}", checks.belgium_nn, 0.9, r"rijksregister\w*|national register|registre national"),
+    # Written in one, presidio knows it.
+    (r"\d\d \d{3} \d{3} \d{3}", checks.germany_tax, 0.8, r"steuer\w*|idnr|tin"),
     (r"\d{9}", checks.netherlands_bsn, 0.0, r"bsn|burgerservice\w*|sofi"),
     (r"[1-79]\d\d[- ]\d{3}[- ]\d{3}|[1-79]\d{8}", luhn, 0.6, r"sin|social insurance"),
 )  # fmt: skip

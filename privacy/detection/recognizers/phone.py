@@ -109,7 +109,11 @@ def _trunk_score(digits: str, body: str, context: bool) -> float | None:
         return 0.8
     if fits and len(digits) == 11 and digits.startswith("07"):
         return 0.7
-    return 0.6 if context else None
+    if context:
+        return 0.6
+    # "0033711223344" in a column of its own: the prefix is as telling as a plus sign.
+    abroad = digits.startswith("00") and len(digits) > 11 and _fits("+" + digits[2:], ("US",))
+    return 0.6 if abroad else None
 
 
 def _longest_valid(body: str) -> str | None:

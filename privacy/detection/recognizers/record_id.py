@@ -22,7 +22,7 @@ _STRONG: Final = (
 )
 _WEAK: Final = (
     r"case|file|reference|ref|customer|client|patient|account|acct|contract|booking|reservation|ticket|loan|invoice|order|"
-    r"record|id|identity|identification|serial|device|application|applicant|user|holder|matter"
+    r"company|record|id|identity|identification|serial|device|application|applicant|user|holder|matter"
 )
 _NUMBER_WORD: Final = r"(?:\s{0,2}[.#]|\s{1,2}(?:no|nr|num|number|id|code|ref|reference|#)\b\.?)"
 _STRONG_BEFORE: Final = re.compile(

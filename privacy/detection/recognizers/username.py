@@ -15,6 +15,8 @@ _LABELLED: Final = re.compile(
     r"(?:\s+(?P<is>is)\s+|[\"']?\s{0,2}[:=]\s{0,2})(?P<quote>[\"'`]?)(?P<user>[A-Za-z0-9_][\w.-]{2,40})(?![\w(\[@-]|\.\w)",
     re.I,
 )
+# A field of a log line: "user=hkim ip=..."; in code a comma or a bracket would follow.
+_LOG_FIELD: Final = re.compile(r"(?<![^\s])(?:user|uid|login)=[A-Za-z][\w.-]*(?:\s|\Z)", re.I)
 _HOME: Final = re.compile(
     r"(?:/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})(?P<user>[A-Za-z][\w.-]{1,31})"
 )
@@ -88,6 +90,8 @@ def _labelled(match: re.Match[str]) -> bool:
         re.I,
     ):
         return False
+    if _LOG_FIELD.match(match.string, match.start(), match.end() + 1):
+        return True
     return (
         telling
         or match.group("is") is None

@@ -128,6 +128,8 @@ def test_base64(text: str, found: list[str]) -> None:
         ("ISBN 978-3-16-148410-0", []),
         ("id=2125550142", []),
         ("part no 212-555-0142", []),
+        ("3,Kofi,0033698765432,58000", ["0033698765432"]),
+        ("case 0000123456789012", []),
     ],
 )
 def test_phone(text: str, found: list[str]) -> None:
@@ -228,6 +230,9 @@ def test_url(text: str, found: list[str]) -> None:
         ("/home/ubuntu/app", []),
         ("bo@example.com", []),
         ("use the `@command` decorator", []),
+        ("INFO login ok user=hkim ip=192.0.2.7", ["hkim"]),
+        ("notify(user=obj, kind=1)", []),
+        ("user=current theme=dark", []),
     ],
 )
 def test_username(text: str, found: list[str]) -> None:

@@ -166,6 +166,8 @@ def test_us_ssn(text: str, found: list[str]) -> None:
         ("111222333", []),
         ("111.444.777-36", []),
         ("build 12345678901", []),
+        ("Steuer-ID 86 095 742 719", ["86 095 742 719"]),
+        ("86 095 742 718 pieces", []),
     ],
 )
 def test_national_id(text: str, found: list[str]) -> None:
@@ -181,6 +183,7 @@ def test_national_id(text: str, found: list[str]) -> None:
         (checks.switzerland_ahv, "7569217076985", "7569217076986"),
         (checks.belgium_nn, "85073003328", "85073003329"),
         (checks.chile_rut, "123456785", "123456786"),
+        (checks.germany_tax, "86095742719", "86095742718"),
     ],
 )
 def test_check_digits(check, good: str, bad: str) -> None:  # type: ignore[no-untyped-def]
@@ -229,6 +232,7 @@ def test_medical_licence(text: str, found: list[str]) -> None:
         ("policy of 2024", []),
         ("file main_2024.py", []),
         ("the case 2024-01-15", []),
+        ("Hollis Ltd (company no. 08812345)", ["08812345"]),
     ],
 )
 def test_record_id(text: str, found: list[str]) -> None:
@@ -297,6 +301,7 @@ def test_amount(text: str, found: list[str]) -> None:
         ("section 4 Main Road", []),
         ("10 open roads", []),
         ("12345", []),
+        ("con domicilio en calle Mayor 5", ["calle Mayor 5"]),
     ],
 )
 def test_address(text: str, found: list[str]) -> None:
