@@ -110,7 +110,9 @@ def vector_cache_free_embedding_reader(read: list[int]):  # type: ignore[no-unty
     return lambda: setattr(module, "open_embedding", real)
 
 
-def test_equal_scores_come_in_order_of_the_chunks(corpus: Corpus, index: VectorIndex) -> None:
+def test_equal_scores_come_in_order_of_the_chunks(
+    corpus: Corpus, index: VectorIndex, tmp_path: Path
+) -> None:
     same = np.repeat(vectors(1, seed=4), 60, axis=0)
     first = corpus.add(same[:40])
     corpus.add(vectors(20, seed=5))
@@ -119,7 +121,7 @@ def test_equal_scores_come_in_order_of_the_chunks(corpus: Corpus, index: VectorI
     everything = [c.id for c in corpus.documents.chunks_of("acme", corpus.id, first)]
     assert found(index, corpus, query, 3) == sorted(everything)[:3]
     assert found(index, corpus, query, 40) == sorted(everything)
-    fresh = VectorIndex(corpus.db, Path("/nonexistent"))
+    fresh = VectorIndex(corpus.db, tmp_path / "fresh")
     assert found(fresh, corpus, query, 70) == found(index, corpus, query, 70)
 
 
