@@ -62,9 +62,9 @@ def rows_of(text: str, encoder: TokenEncoder, k: int, noise: Noise) -> np.ndarra
 def client(encoder: TokenEncoder, runs: int) -> dict[str, Any]:
     """Cost of the client's side for 512 tokens, by step, and the charge at ε = 75."""
     text = NEWS * 40
-    states = encoder.encode([text])[0].states[:512]
-    while len(encoder.encode([text])[0].states) > 512:
-        text = text.rsplit(" ", 1)[0]
+    found = encoder.encode([text])[0]
+    states = found.states[:512]
+    text = text[: int(found.offsets[511, 1])]
     noise = Noise("laplace", 75.0)
     spent = cost(128, states.shape[1], noise)
     return {
