@@ -118,7 +118,7 @@ def _per_second(model: PpftModel, example: Example, batch: int, tokens: int) -> 
 
 def judged(
     model: PpftModel, card: artefact.Card, encoder: TokenEncoder, corpus: str, data: Path, n: int
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Accuracy with own, shuffled and no prefix at the noise that the model was made for."""
     records = list(corpora.read(corpus, data, "eval"))
     records = records[:: max(1, len(records) // n)][:n]
@@ -129,7 +129,7 @@ def judged(
         "own_prefix": accuracy(model, held.records, rows, "own"),
         "shuffled_prefix": accuracy(model, held.records, rows, "shuffled"),
         "no_prefix": accuracy(model, held.records, rows, "none"),
-        "epsilon": card.epsilon or float("inf"),
+        "epsilon": card.epsilon,
         "records": float(len(held.records)),
     }
 

@@ -140,6 +140,7 @@ def serve_models(
     )
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.bind((host, port))
+    bound.listen(128)  # who reads the address below may connect at once
     _say(f"serving {', '.join(served)}; no text is accepted")
     _say(f"http://{host}:{bound.getsockname()[1]}")
     config = uvicorn.Config(
