@@ -62,9 +62,9 @@ def rows_of(text: str, encoder: TokenEncoder, k: int, noise: Noise) -> np.ndarra
 def client(encoder: TokenEncoder, runs: int) -> dict[str, Any]:
     """Cost of the client's side for 512 tokens, by step, and the charge at ε = 75."""
     text = NEWS * 40
-    states = encoder.encode([text])[0].states[:512]
-    while len(encoder.encode([text])[0].states) > 512:
-        text = text.rsplit(" ", 1)[0]
+    found = encoder.encode([text])[0]
+    states = found.states[:512]
+    text = text[: int(found.offsets[511, 1])]
     noise = Noise("laplace", 75.0)
     spent = cost(128, states.shape[1], noise)
     return {
@@ -118,7 +118,7 @@ def _per_second(model: PpftModel, example: Example, batch: int, tokens: int) -> 
 
 def judged(
     model: PpftModel, card: artefact.Card, encoder: TokenEncoder, corpus: str, data: Path, n: int
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """Accuracy with own, shuffled and no prefix at the noise that the model was made for."""
     records = list(corpora.read(corpus, data, "eval"))
     records = records[:: max(1, len(records) // n)][:n]
@@ -129,7 +129,7 @@ def judged(
         "own_prefix": accuracy(model, held.records, rows, "own"),
         "shuffled_prefix": accuracy(model, held.records, rows, "shuffled"),
         "no_prefix": accuracy(model, held.records, rows, "none"),
-        "epsilon": card.epsilon or float("inf"),
+        "epsilon": card.epsilon,
         "records": float(len(held.records)),
     }
 

@@ -202,7 +202,10 @@ class _Run:
         artefact.save(model, replace(kept, corpora=(*card.corpora, *data.meta.corpora)), folder)
         size = (folder / "weights.safetensors").stat().st_size
         epsilon = float(np.mean([c.epsilon for c in costs]))
-        spent = {"slots": float(np.mean([c.slots for c in costs])), "epsilon_per_record": epsilon}
+        spent = {
+            "slots": float(np.mean([c.slots for c in costs])),
+            "epsilon_per_record": epsilon if math.isfinite(epsilon) else None,
+        }
         self.keep(cell.name, {**self.judge(model, cell.k, noise), **spent, "bytes": size})
 
     def upper_bound(self, cell: Cell) -> None:
