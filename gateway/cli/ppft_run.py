@@ -134,7 +134,6 @@ def serve_models(
         model, card = artefact.load(Path(folder), loaded)
         served[name] = Served(card, Batcher(model, batch, waiting), slots)
     bound = listening_socket(host, port)  # here, so that port 0 can be told
-    bound.listen(128)  # who reads the address below may connect at once
     _say(f"serving {', '.join(served)}; no text is accepted")
     _say(f"http://{host}:{bound.getsockname()[1]}")
     config = uvicorn.Config(
