@@ -1,8 +1,7 @@
 """The planner: spans in, pieces and charged draws out; pure, so it can run inside a transaction."""
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from privacy.accounting import Charge
@@ -253,19 +252,17 @@ class _Resolver:
 
 
 def _merge(detected: Sequence[Span], swept: Sequence[Span]) -> list[Span]:
-    """Join detected and swept spans: the longer of two that touch the same text stays.
+    """Join detected and swept spans: the longer of two stays, and two that cross become one.
 
     Both are sorted and without overlaps of their own.
     """
-    ends = [span.end for span in detected]
-    gone: set[int] = set()
-    added: list[Span] = []
-    for span in swept:
-        first = last = bisect_right(ends, span.start)
-        while last < len(detected) and detected[last].start < span.end:
-            last += 1
-        if all(span.start <= o.start and o.end <= span.end for o in detected[first:last]):
-            gone.update(range(first, last))
-            added.append(span)
-    left = [span for index, span in enumerate(detected) if index not in gone]
-    return sorted([*left, *added], key=lambda span: span.start)
+    merged: list[Span] = []
+    # At one start the longer first; of two equal ones the swept, which is of a known type.
+    for span in sorted([*swept, *detected], key=lambda s: (s.start, -s.end)):
+        last = merged[-1] if merged else None
+        if last is None or last.end <= span.start:
+            merged.append(span)
+        elif last.end < span.end:
+            # "@sean.o'malley": an account that ends in the middle of a known name.
+            merged[-1] = replace(last, end=span.end)
+    return merged

@@ -17,6 +17,8 @@ _SPELLINGS = {
     "one word": ("See #IlseVarga and @vargailse.", ["Ilse", "Varga", "ilse", "varga"]),
     "percent": ("q=Ilse%20Varga&r=ilse%20varga", ["Ilse", "Varga", "ilse", "varga"]),
     "genitive": ("Vargas Vertrag liegt bei, the Vargas agree.", ["Varga"]),
+    "humps": ("getVargaContract(), IlseFile and dearIlse", ["Varga", "Ilse"]),
+    "two in one file": ("see varga-x_ilse-varga.pdf", ["varga", "ilse"]),
     "Japanese": ("私はVargaです。", ["Varga"]),
 }
 
