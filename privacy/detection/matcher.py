@@ -165,7 +165,7 @@ def _word_patterns(surface: str, type_: str) -> Iterator[_Pattern]:
             for join in _JOINS:
                 yield _Pattern(join.join(bare), type_, "")
             joined = "".join(bare)
-            if type_ != PERSON and len(joined) >= _LEAST_JOINED and not is_common_word(joined):
+            if len(joined) >= _LEAST_JOINED and not is_common_word(joined):
                 yield _Pattern(joined, type_, "")
     if type_ == EMAIL:
         yield from _local_patterns(form)

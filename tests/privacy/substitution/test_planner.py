@@ -119,6 +119,13 @@ def test_a_known_name_that_crosses_a_detected_span_leaves_no_piece(planner: Plan
     assert _restored(plan) == [first.text, second.text]
 
 
+def test_an_initial_after_a_name_that_was_found_in_two_pieces(planner: Planner) -> None:
+    first = planner.plan([_item("Ilse Varga", ("Ilse Varga", "PERSON"))], SessionContext())
+    item = _item("met Ilse\nVarga K. here", ("Ilse", "PERSON"), ("Varga K.", "PERSON"))
+    plan = planner.plan([item], SessionContext(first.entries))
+    assert _restored(plan, first.entries) == [item.text]
+
+
 def test_a_line_break_returns_to_its_gap(planner: Planner) -> None:
     whole = _item("Maria de la Cruz signed.", ("Maria de la Cruz", "PERSON"))
     first = planner.plan([whole], SessionContext())
