@@ -23,7 +23,7 @@ _SPELLINGS = {
         ["getVargaContract", "IlseFile", "dearIlse"],
     ),
     "two in one file": ("see varga-x_ilse-varga.pdf", ["varga", "ilse"]),
-    "Japanese": ("私はVargaです。", ["Varga"]),
+    "Japanese": ("私はVargaです。", ["私はVargaです"]),
 }
 
 
