@@ -26,7 +26,7 @@ Rules:
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -119,11 +119,9 @@ class KnownMatcher:
             folded.text, overlapping=True
         ):
             pattern = self._words[index]
-            if not _bordered(folded.text, start, end) and not _inflected(
-                folded.text, start, end, pattern
-            ):
-                continue
             low, high = folded.origin(start, end)
+            if not _stands(text, low, high, folded.text, start, end, pattern):
+                continue
             if pattern.exact_case:
                 if not text[low:high].isupper() or not _in_mixed_case(text, low, high):
                     continue
@@ -167,7 +165,7 @@ def _word_patterns(surface: str, type_: str) -> Iterator[_Pattern]:
             for join in _JOINS:
                 yield _Pattern(join.join(bare), type_, "")
             joined = "".join(bare)
-            if type_ != PERSON and len(joined) >= _LEAST_JOINED and not is_common_word(joined):
+            if len(joined) >= _LEAST_JOINED and not is_common_word(joined):
                 yield _Pattern(joined, type_, "")
     if type_ == EMAIL:
         yield from _local_patterns(form)
@@ -210,6 +208,23 @@ def _bordered(folded: str, start: int, end: int) -> bool:
     if start and _joined(folded[start - 1], folded[start]) and not after_escape(folded, start):
         return False
     return end == len(folded) or not _joined(folded[end - 1], folded[end])
+
+
+def _stands(
+    text: str, low: int, high: int, folded: str, start: int, end: int, pattern: _Pattern
+) -> bool:
+    """Tell whether a match is a word, an inflected one or a hump of "getVargaContract"."""
+    if _bordered(folded, start, end) or _inflected(folded, start, end, pattern):
+        return True
+    if pattern.needs or pattern.type not in NAMED_TYPES or end - start < _LEAST_INFLECTED:
+        return False
+    left = start == 0 or _hump(text, low) or not _joined(folded[start - 1], folded[start])
+    right = end == len(folded) or _hump(text, high) or not _joined(folded[end - 1], folded[end])
+    return left and right
+
+
+def _hump(text: str, index: int) -> bool:
+    return text[index - 1].islower() and text[index].isupper()
 
 
 def _inflected(folded: str, start: int, end: int, pattern: _Pattern) -> bool:
@@ -274,8 +289,12 @@ def _in_mixed_case(text: str, start: int, end: int) -> bool:
 
 
 def _leftmost_longest(found: Iterable[Span]) -> list[Span]:
+    """Choose from the left, the longest first; one that crosses the end of the last widens it."""
     kept: list[Span] = []
     for span in sorted(found, key=lambda s: (s.start, -s.end, s.type)):
         if not kept or span.start >= kept[-1].end:
             kept.append(span)
+        elif span.end > kept[-1].end:
+            # Of "sean.o'malley" neither the account "sean.o" nor the name may leave a piece.
+            kept[-1] = replace(kept[-1], end=span.end)
     return kept

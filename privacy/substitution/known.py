@@ -1,5 +1,6 @@
 """The originals of a session, indexed for the sweep and for the guard."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -7,6 +8,9 @@ from privacy.detection.matcher import KnownMatcher
 from privacy.substitution.entry import INITIAL, MENTION, Entry
 from privacy.substitution.names import split_name
 from privacy.types import PERSON, Span
+
+_MOST_JOINED = 4
+_LONG_WORD = re.compile(r"[^\W\d_]{2}(?:[^\W\d_]|['’-])*|[^\W\d_]['’][^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ def _surfaces(entry: Entry) -> tuple[str, ...]:
         )
     if entry.fine_type != MENTION:
         return (entry.original,)
-    words = [word for word in entry.original.replace(",", " ").split() if len(word.strip(".")) > 1]
-    if len(words) != 2 or not all(word.isalpha() for word in words):
+    words = entry.original.replace(",", " ").split()
+    if not 2 <= len(words) <= _MOST_JOINED or not all(_LONG_WORD.fullmatch(w) for w in words):
         return ()
-    return ("".join(words), "".join(reversed(words)))
+    joined = "".join(words)
+    return (joined, "".join(reversed(words))) if len(words) == 2 else (joined,)

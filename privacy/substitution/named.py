@@ -38,7 +38,7 @@ class NamedSubstituter:
         """Resolve a person's mention part by part."""
         whole = self._memory.named(surface)
         if whole is not None:
-            shaped = same_shape(surface, whole.original, whole.substitute)
+            shaped = _shaped(surface, whole)
             if shaped is not None:
                 return [Piece(0, len(surface), shaped)]
         if has_escapes(surface):
@@ -100,7 +100,7 @@ class NamedSubstituter:
         """Return the substitute of one whole name in the shape of ``surface``."""
         known = self._memory.named(surface)
         if known is not None:
-            shaped = same_shape(surface, known.original, known.substitute)
+            shaped = _shaped(surface, known)
             if shaped is not None:
                 return shaped
         original = canonical_form(surface, acronyms=fine_type == "org")
@@ -187,6 +187,13 @@ class NamedSubstituter:
     def _digits(self, number: str) -> str:
         first = str(1 + self._drawer.rng.below(9))
         return first + "".join(str(self._drawer.rng.below(10)) for _ in number[1:])
+
+
+def _shaped(surface: str, known: Entry) -> str | None:
+    """Return the substitute in the shape of ``surface``; one kept as it is spelt has that shape alone."""
+    if known.key == EXACT_PREFIX + surface:
+        return known.substitute
+    return same_shape(surface, known.original, known.substitute)
 
 
 def _restorable(surface: str, parts: list[Part]) -> list[Part]:

@@ -1,8 +1,8 @@
 """The planner: spans in, pieces and charged draws out; pure, so it can run inside a transaction."""
 
-from bisect import bisect_right
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from privacy.accounting import Charge
@@ -18,6 +18,9 @@ from privacy.substitution.rules import PolicyBlocked, Ruleset
 from privacy.substitution.shapes import entity_key
 from privacy.substitution.structured import StructuredSubstituter
 from privacy.types import LOC, ORG, PERSON, Span
+
+_GAP = re.compile(r"\s{1,8}")
+_LATER_INITIAL = re.compile(r"\s[^\W\d_](?![^\W_])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,8 @@ def _settle(
     """Replace what was detected and what the session knows, in one pass."""
     mentions: list[Mention] = []
     swept = known.find(item.text, item.spans)
-    pieces = resolver.pieces(item.text, _merge(wanted, swept), mentions)
+    spans = _with_initials(item.text, _merge(wanted, swept))
+    pieces = resolver.pieces(item.text, spans, mentions)
     for token, substitute in glued_tokens(item.text, pieces):
         if memory.get(MENTION, EXACT_PREFIX + token) is None:
             memory.add(Entry(MENTION, EXACT_PREFIX + token, token, substitute, None, {}, PERSON))
@@ -253,19 +257,37 @@ class _Resolver:
 
 
 def _merge(detected: Sequence[Span], swept: Sequence[Span]) -> list[Span]:
-    """Join detected and swept spans: the longer of two that touch the same text stays.
+    """Join detected and swept spans: the longer of two stays, and two that cross become one.
 
     Both are sorted and without overlaps of their own.
     """
-    ends = [span.end for span in detected]
-    gone: set[int] = set()
-    added: list[Span] = []
-    for span in swept:
-        first = last = bisect_right(ends, span.start)
-        while last < len(detected) and detected[last].start < span.end:
-            last += 1
-        if all(span.start <= o.start and o.end <= span.end for o in detected[first:last]):
-            gone.update(range(first, last))
-            added.append(span)
-    left = [span for index, span in enumerate(detected) if index not in gone]
-    return sorted([*left, *added], key=lambda span: span.start)
+    merged: list[Span] = []
+    # At one start the longer first; of two equal ones the swept, which is of a known type.
+    for span in sorted([*swept, *detected], key=lambda s: (s.start, -s.end)):
+        last = merged[-1] if merged else None
+        if last is None or last.end <= span.start:
+            merged.append(span)
+        elif last.end < span.end:
+            # "@sean.o'malley": an account that ends in the middle of a known name.
+            merged[-1] = replace(last, end=span.end)
+    return merged
+
+
+def _with_initials(text: str, spans: Sequence[Span]) -> list[Span]:
+    """Join a person to the one before where an initial follows: "Niamh" and "Gallagher K.".
+
+    An initial is restored by the name it stands in, and "Niamh Gallagher" would be taken out of it.
+    """
+    joined: list[Span] = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.type == span.type == PERSON
+            and _GAP.fullmatch(text, last.end, span.start)
+            and _LATER_INITIAL.search(text, span.start, span.end)
+        ):
+            joined[-1] = replace(last, end=span.end)
+        else:
+            joined.append(span)
+    return joined

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from privacy.restoration.borders import stands_alone
+from privacy.restoration.borders import MARK, UNDERSCORE, WORD, char_class, stands_alone
 
 _LONGEST_TOKEN = 256
 
@@ -40,26 +40,24 @@ def glued_tokens(text: str, pieces: Iterable[Piece]) -> list[tuple[str, str]]:
 
     Restoration looks for whole words, so such a token has to be known as a whole.
     """
-    groups: list[tuple[int, int, list[Piece]]] = []
+    groups: list[tuple[int, int, list[Piece], bool]] = []
     for piece in sorted(pieces, key=lambda p: p.start):
-        if stands_alone(text, piece.start, piece.end):
-            continue
-        low, high = _token(text, piece)
+        alone = stands_alone(text, piece.start, piece.end)
+        low, high = (piece.start, piece.end) if alone else _token(text, piece)
         if groups and low < groups[-1][1]:
-            low, _, inside = groups.pop()
-            groups.append((low, high, [*inside, piece]))
+            first, last, inside, glued = groups.pop()
+            groups.append((min(first, low), max(last, high), [*inside, piece], glued or not alone))
         else:
-            groups.append((low, high, [piece]))
+            groups.append((low, high, [piece], not alone))
     return [
-        (
-            text[low:high],
-            rewrite(
-                text[low:high], (Piece(p.start - low, p.end - low, p.replacement) for p in inside)
-            ),
-        )
-        for low, high, inside in groups
-        if high - low <= _LONGEST_TOKEN
+        (text[low:high], rewrite(text[low:high], [_moved(p, low) for p in inside]))
+        for low, high, inside, glued in groups
+        if glued and high - low <= _LONGEST_TOKEN
     ]
+
+
+def _moved(piece: Piece, offset: int) -> Piece:
+    return Piece(piece.start - offset, piece.end - offset, piece.replacement)
 
 
 def _token(text: str, piece: Piece) -> tuple[int, int]:
@@ -72,4 +70,4 @@ def _token(text: str, piece: Piece) -> tuple[int, int]:
 
 
 def _in_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
+    return char_class(char) in (WORD, UNDERSCORE, MARK)

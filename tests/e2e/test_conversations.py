@@ -86,7 +86,7 @@ def test_no_original_leaves_and_every_reply_is_restored(gateway: Any, seed: int)
 
 def test_a_name_known_later_is_replaced_in_the_resent_history(gateway: Any) -> None:
     client = gateway.client()
-    first = {"role": "user", "content": "The zubrek shelf is full, and so is the zubreks shelf."}
+    first = {"role": "user", "content": "The zubrek shelf is full, and so is the zubrekian shelf."}
     _ask(client, [first], "known-later", False)
     assert "The zubrek shelf" in gateway.upstream.bodies[-1]["messages"][0]["content"]
     later = {"role": "user", "content": "My colleague is Mr Aldo Zubrek."}
@@ -94,7 +94,7 @@ def test_a_name_known_later_is_replaced_in_the_resent_history(gateway: Any) -> N
         _ask(client, [first, later], "known-later", True)
         raw = gateway.upstream.requests[-1].decode().casefold()
         assert "zubrek " not in raw
-        assert "zubreks shelf" in raw
+        assert "zubrekian shelf" in raw
 
 
 def test_a_forgotten_session_starts_anew_under_the_same_id(gateway: Any) -> None:

@@ -1,5 +1,6 @@
 """Names inside other words, escapes and scripts: replaced where they stand, and restored at once."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,15 @@ _INTRODUCTION = "My colleague Ilse Varga works here."
 _SPELLINGS = {
     "file": ("Please open ilse_varga.pdf and contract_varga_final.", ["ilse", "varga"]),
     "escaped line break": (r'log: "Dear team,\nVarga has left\tIlse"', ["Varga", "Ilse"]),
-    "one word": ("See #IlseVarga and @vargailse.", ["Ilse", "Varga", "ilse", "varga"]),
+    "one word": ("See #IlseVarga and @vargailse.", ["IlseVarga", "vargailse"]),
     "percent": ("q=Ilse%20Varga&r=ilse%20varga", ["Ilse", "Varga", "ilse", "varga"]),
-    "genitive": ("Vargas Vertrag liegt bei, the Vargas agree.", ["Varga"]),
-    "Japanese": ("私はVargaです。", ["Varga"]),
+    "genitive": ("Vargas Vertrag liegt bei, the Vargas agree.", ["Vargas"]),
+    "humps": (
+        "getVargaContract(), IlseFile and dearIlse",
+        ["getVargaContract", "IlseFile", "dearIlse"],
+    ),
+    "two in one file": ("see varga-x_ilse-varga.pdf", ["varga", "ilse"]),
+    "Japanese": ("私はVargaです。", ["私はVargaです"]),
 }
 
 
@@ -29,7 +35,9 @@ def test_known_names_in_other_surroundings(gateway: Gateway, case: str, stream: 
     for turn in (_INTRODUCTION, text, text):
         assert gateway.ask(turn, session, stream) == f"You wrote: {turn} Thank you."
     sent = gateway.upstream.bodies[-1]["messages"][-1]["content"]
-    assert [word for word in hidden if word in sent] == []
+    assert (
+        found_in(sent.replace("\\n", "  ").replace("\\t", "  ").replace("%20", " "), hidden) == []
+    )
 
 
 def test_escapes_are_no_part_of_a_name(gateway: Gateway) -> None:
@@ -115,3 +123,39 @@ def test_parts_of_a_name_replaced_as_a_whole_are_known(
         sent = other.upstream.bodies[-2:]
         found = found_in(str(sent), ["Varga", "Ilse", "arga", "Tadeo", "tadeo", "ilse", "andt"])
     assert found == []
+
+
+_PEOPLE = (
+    ("Tadeo", "Brandt"), ("Niamh", "Gallagher"), ("Zoë", "Krüger"), ("Lucía", "de la Fuente"),
+    ("Sean", "O'Malley"), ("Jean-Luc", "Moreau-Petit"),
+)  # fmt: skip
+_FORMS = (
+    "{0} {1}", "{1}, {0}", "{2}. {1}", "{1}", "{0}", "{0}_{1}.pdf", "{1}'s", r"\n{0} {1}\n", "q={0}%20{1}",
+    "**{0}** *{1}*", "<b>{0}</b>&nbsp;{1}", "{0}\n{1}", "[{0}]({1})", '"{0}\\"{1}"', "{0}\u200b {1}", "{1}s",
+    "Mr. {1}", "x_{1}_y", "{0}/{1}", "{0}-{1}", "@{0}.{1}", "{1} K.", "get{0}File()",
+)  # fmt: skip
+_BETWEEN = (" said ", " met ", "; ", "\n", "\n\n- ", " → ", "、", "的", "🎉", "|", ", ")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_mixture_of_spellings_is_hidden_and_restored(gateway: Gateway, seed: int) -> None:
+    rng = random.Random(seed)
+
+    def spelling() -> str:
+        given, family = rng.choice(_PEOPLE)
+        written = rng.choice(_FORMS).format(given, family, given[0])
+        return rng.choice((written, written, written.upper(), written.lower()))
+
+    team = "The team: " + ", ".join(" ".join(person) for person in _PEOPLE)
+    messages = [{"role": "user", "content": team}]
+    for turn in range(4):
+        answer = gateway.ask(messages, f"mixture-{seed}", bool(turn % 2))
+        assert answer == f"You wrote: {messages[-1]['content']} Thank you."
+        sent = gateway.upstream.bodies[-1]["messages"][-1]["content"]
+        families = ("Brandt", "Gallagher", "Krüger", "Fuente", "Malley", "Moreau")
+        assert found_in(sent, families) == []
+        text = "".join(spelling() + rng.choice(_BETWEEN) for _ in range(6))
+        messages += [
+            {"role": "assistant", "content": answer},
+            {"role": "user", "content": text.strip()},
+        ]

@@ -42,7 +42,7 @@ def found(
         ("Ilse Varga", "Ilse\n   Varga", ["Ilse\n   Varga"]),
         ("Ilse   Varga", "Ilse Varga", ["Ilse Varga"]),
         ("Ilse Varga", "Ilse\u00a0Varga", ["Ilse\u00a0Varga"]),
-        ("Varga", "Vargas Vargan overVarga", ["Varga"]),
+        ("Varga", "Vargas Vargan overVarga overvarga", ["Varga", "Varga"]),
         ("Brook", "Brooks", []),
         ("Thomas", "Thomass", []),
         ("Varga", "Varga's, (Varga) Varga-Lund", ["Varga", "Varga", "Varga"]),

@@ -87,6 +87,53 @@ def test_restoring_undoes_substitution(
     assert _restored(plan) == [text]
 
 
+ODD = [
+    ("Kessler \n Brandt Holding", "ORG"),
+    ("Kessler\tBrandt  Holding", "ORG"),
+    ("New \n York  City", "LOC"),
+    ("Varga_y \nZ. Brandt", "PERSON"),
+    ("de  la Cruz\nSoto", "PERSON"),
+    ("kEssLer Brandt", "ORG"),
+    ("ilSe vaRga", "PERSON"),
+    ("Ilse\nde la Cruz", "PERSON"),
+    ("Kr&uuml;ger \n Lund", "PERSON"),
+]
+
+
+@pytest.mark.parametrize(("surface", "kind"), ODD)
+def test_a_resent_odd_spelling_draws_nothing(planner: Planner, surface: str, kind: str) -> None:
+    """A process that has settled nothing yet comes to the same text from the session's map."""
+    item = _item(f"Signed by {surface}, today.", (surface, kind))
+    first = planner.plan([item], SessionContext())
+    again = planner.plan([item], SessionContext(first.entries))
+    assert again.texts == first.texts
+    assert not again.changes
+    assert _restored(first) == [item.text]
+
+
+def test_a_known_name_that_crosses_a_detected_span_leaves_no_piece(planner: Planner) -> None:
+    first = _item("Sean O'Malley signed.", ("Sean O'Malley", "PERSON"))
+    second = _item("mail sean.o'malley now", ("sean.o", "USERNAME"))
+    plan = planner.plan([first, second], SessionContext())
+    assert "malley" not in plan.texts[1]
+    assert _restored(plan) == [first.text, second.text]
+
+
+def test_an_initial_after_a_name_that_was_found_in_two_pieces(planner: Planner) -> None:
+    first = planner.plan([_item("Ilse Varga", ("Ilse Varga", "PERSON"))], SessionContext())
+    item = _item("met Ilse\nVarga K. here", ("Ilse", "PERSON"), ("Varga K.", "PERSON"))
+    plan = planner.plan([item], SessionContext(first.entries))
+    assert _restored(plan, first.entries) == [item.text]
+
+
+def test_a_line_break_returns_to_its_gap(planner: Planner) -> None:
+    whole = _item("Maria de la Cruz signed.", ("Maria de la Cruz", "PERSON"))
+    first = planner.plan([whole], SessionContext())
+    broken = _item("Ask Maria\nde la Cruz.", ("Maria", "PERSON"), ("de la Cruz", "PERSON"))
+    plan = planner.plan([broken], SessionContext(first.entries))
+    assert _restored(plan, first.entries) == [broken.text]
+
+
 def test_titles_suffixes_and_case_stay(planner: Planner) -> None:
     text = "Dr. ILSE M. VARGA Jr."
     sent = planner.plan([_item(text, (text, "PERSON"))], SessionContext()).texts[0]
