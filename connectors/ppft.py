@@ -9,7 +9,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx
@@ -54,7 +54,7 @@ class ClientOptions:
 class Prepared:
     """A request ready to leave: its bytes and what they cost."""
 
-    payload: bytes
+    payload: bytes = field(repr=False)
     cost: Cost
 
 

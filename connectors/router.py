@@ -131,9 +131,10 @@ def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads
         name = rest or "smollm2"
         return Model(entry.model_name, name, provider, _local(rest, name, threads))
     if not rest:
+        example = f"{provider}/NAME" if params.model.endswith("/") else f"openai/{params.model}"
         raise ConfigurationError(
-            f"model_list: {entry.model_name!r}: write openai/{params.model}, or another provider's "
-            f"prefix, not {params.model}"
+            f"model_list: {entry.model_name!r}: write {example}, or another provider's prefix, "
+            f"not {params.model}"
         )
     key = _secret(params.api_key, entry.model_name)
     if provider == "openai":

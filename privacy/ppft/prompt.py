@@ -8,7 +8,7 @@ the same whatever the order.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privacy.ppft.tasks import SPECS, Task
 
@@ -29,11 +29,11 @@ class Record:
     """
 
     task: Task
-    context: str = ""
-    question: str = ""
-    options: tuple[str, ...] = ()
-    answer: str = ""
-    accepted: tuple[str, ...] = ()
+    context: str = field(default="", repr=False)
+    question: str = field(default="", repr=False)
+    options: tuple[str, ...] = field(default=(), repr=False)
+    answer: str = field(default="", repr=False)
+    accepted: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def candidates(self) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:  # t
         supervisor.stop()
     assert is_gone(running)
     begun = starts(bench.messages(made.id))
-    assert begun[0] == 0 and begun[1] % 20 == 0 and begun[1] <= job.steps_taken
+    assert begun[0] == 0 and begun[1] % 20 == 0 and begun[1] <= second.steps_taken
     assert begun[2] == kept
     # A clean stop: saved, given back, nothing lost.
     job = bench.job(made.id)

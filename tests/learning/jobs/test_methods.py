@@ -83,7 +83,7 @@ def test_a_file_is_a_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     )
     registry.method.cache_clear()
     assert registry.method("made_up") == "here"
-    with pytest.raises(registry.UnknownMethod, match="no_such_package_at_all.*penname.finetune"):
+    with pytest.raises(registry.UnknownMethod, match=r"no_such_package_at_all.*\[finetune\]"):
         registry.method("not_installed")
     for name in ("base", "registry", "_bitfit_run", "../rows", "supervised"):
         with pytest.raises(registry.UnknownMethod, match="there are: .*dp_bitfit"):
