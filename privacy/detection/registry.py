@@ -24,6 +24,7 @@ from privacy.detection.recognizers.org_form import OrgFormRecognizer
 from privacy.detection.recognizers.person_context import PersonContextRecognizer
 from privacy.detection.recognizers.person_email import PersonEmailRecognizer
 from privacy.detection.recognizers.person_gazetteer import PersonGazetteerRecognizer
+from privacy.detection.recognizers.person_script import PersonScriptRecognizer
 from privacy.detection.recognizers.phone import PhoneRecognizer
 from privacy.detection.recognizers.record_id import RecordIdRecognizer
 from privacy.detection.recognizers.secret import SecretRecognizer
@@ -53,6 +54,7 @@ _BUILT_IN: Final[tuple[Factory, ...]] = (
     CvcRecognizer, IbanRecognizer, BankAccountRecognizer, CryptoRecognizer, UsSsnRecognizer, NationalIdRecognizer,
     MedicalLicenceRecognizer, RecordIdRecognizer, DateRecognizer, AmountRecognizer, AddressRecognizer,
     OrgFormRecognizer, PersonGazetteerRecognizer, PersonContextRecognizer, PersonEmailRecognizer,
+    PersonScriptRecognizer,
 )  # fmt: skip
 
 

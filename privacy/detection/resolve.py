@@ -47,6 +47,7 @@ _PARTICLE: Final = "van|von|der|den|de|del|della|di|da|dos|la|le|ten|ter|bin|al|
 _JOINT: Final = re.compile(
     rf"[\"”)]?[ \t\u00a0]+[\"“(]?(?:[^\W\d_]\.?[ \t]+|(?:{_PARTICLE})[ \t]+){{0,2}}\Z"
 )
+_NAME_GOES_ON: Final = re.compile(r"\)[ \t\u00a0]+[^\W\d_a-z]")
 _SENTENCE_BREAK: Final = re.compile(r"(?<=[a-zà-öø-ÿ]{3})[.!?]\s+(?=[^\W\d_a-z])")
 _SHORT_FORM: Final = re.compile(
     r"\b(?:Corp|Bros|Prof|Capt|Hosp|Univ|Dept|Assn|Inst|Intl|Natl|Comp)\Z"
@@ -222,6 +223,9 @@ def _joined(text: str, spans: Sequence[Span]) -> list[Span]:
 
 def _one_name(text: str, left: Span, right: Span) -> bool:
     if right.start - left.end > 24 or not _JOINT.match(text, left.end, right.start):
+        return False
+    # A bracket holds a nickname only inside a name: "Ilse (Izzy) Varga", not "Varga (Ilse) signed".
+    if "(" in text[left.end : right.start] and not _NAME_GOES_ON.match(text, right.end):
         return False
     lefts, rights = text[left.start : left.end].split(), text[right.start : right.end].split()
     if len(lefts) + len(rights) > _MOST_NAME_WORDS or (len(lefts) > 1 and len(rights) > 1):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from privacy.detection.recognizers.names import FUNCTION_WORDS, PARTICLES, WORD, make_word
+from privacy.detection.wordlists import family_names, given_names
 from privacy.types import PERSON, Span
 
 _TITLE: Final = re.compile(
@@ -28,6 +29,10 @@ _LOWER_OK: Final = re.compile(
     r"(?:my name is|name is|named|signed(?: off)? by|dear|hi|hello|hey|i am|i'm|ask|tell|this is|from)\W*\Z",
     re.I,
 )
+# As in lists: "O'Sullivan (Fionnuala)".
+_BRACKETED: Final = re.compile(
+    r"(?<![\w.])(?P<family>[^\W\d_a-z][\w'’-]{1,30})[ \t]{1,2}\((?P<given>[^\W\d_a-z][\w'’-]{1,30})\)"
+)
 _INITIAL: Final = re.compile(r"[ \t]{1,3}[^\W\d_a-z]\.(?=[ \t])")
 # Accounts and test data number their people: "User3 Varga3".
 _NUMBER: Final = re.compile(r"\d{1,4}(?!\w)")
@@ -38,6 +43,16 @@ _NO_NAME: Final = frozenset(
     "english german french spanish american european".split()
 )
 _LIMIT: Final = 4
+
+
+def _is_listed(match: re.Match[str]) -> bool:
+    family = match.group("family").casefold().replace("’", "'")
+    known = family_names()
+    return (
+        match.group("given").casefold() in given_names()
+        or family in known
+        or family.replace("'", "") in known
+    )
 
 
 class PersonContextRecognizer:
@@ -52,6 +67,9 @@ class PersonContextRecognizer:
             spans.extend(self._after_title(text, match))
         for match in _INTRODUCED.finditer(text):
             spans.extend(self._introduced(text, match))
+        for match in _BRACKETED.finditer(text):
+            if _is_listed(match):
+                spans += [Span(*match.span(g), PERSON, 0.6, self.name) for g in ("family", "given")]
         return spans
 
     def _after_title(self, text: str, match: re.Match[str]) -> Iterator[Span]:

@@ -202,3 +202,13 @@ def test_no_letter_or_digit_of_a_structured_span_is_left_over(case: tuple[str, l
             inside = [i for i in range(s.start, s.end) if text[i].isalnum()]
             assert sum(i not in covered for i in inside) < 3 * (len(spans) + 1)
             assert any(i in covered for i in inside)
+
+
+def test_a_name_in_brackets_is_joined_only_inside_a_name() -> None:
+    def names(text: str, *words: str) -> list[str]:
+        spans = [Span(text.index(w), text.index(w) + len(w), "PERSON", 0.9, "ner") for w in words]
+        return [text[s.start : s.end] for s in resolve(text, spans)]
+
+    listed = names("Brandt (Tadeo) and Lund left", "Brandt", "Tadeo", "Lund")
+    assert listed == ["Brandt", "Tadeo", "Lund"]
+    assert names("Ask Ilse (Izzy) Varga", "Ilse", "Izzy", "Varga") == ["Ilse (Izzy) Varga"]

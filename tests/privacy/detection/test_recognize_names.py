@@ -8,6 +8,7 @@ from privacy.detection.recognizers.org_form import OrgFormRecognizer
 from privacy.detection.recognizers.person_context import PersonContextRecognizer
 from privacy.detection.recognizers.person_email import PersonEmailRecognizer
 from privacy.detection.recognizers.person_gazetteer import PersonGazetteerRecognizer
+from privacy.detection.recognizers.person_script import PersonScriptRecognizer
 from privacy.detection.recognizers.secret import SecretRecognizer
 
 
@@ -58,6 +59,9 @@ def test_person_gazetteer(text: str, found: list[str]) -> None:
         ("Dear Team,", []),
         ("from Monday to Friday", []),
         ("dr strange weather", []),
+        ("O’Sullivan (Fionnuala) called.", ["O’Sullivan", "Fionnuala"]),
+        ("Brandt (Tadeo), Varga (Ilse)", ["Brandt", "Tadeo", "Varga", "Ilse"]),
+        ("Figure (Left) shows", []),
         ("with New Features", []),
     ],
 )
@@ -163,3 +167,19 @@ def test_case_of_a_word(surface: str, case: str) -> None:
 def test_hyphenated_names_count_by_their_parts() -> None:
     word = make_word("Mary-Ann", 3)
     assert (word.start, word.end, word.given) == (3, 11, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Напишите, пожалуйста, Владимиру Сидорову.", ["Владимиру Сидорову"]),
+        ("Вчера звонила Ольга.", ["Ольга"]),
+        ("Ольга Петрова-Иванова подписала.", ["Ольга Петрова-Иванова"]),
+        ("Ο Γιώργος Παπαδόπουλος υπέγραψε.", ["Γιώργος Παπαδόπουλος"]),
+        ("Когда заканчивается договор?", []),
+        ("Ilse Varga called.", []),
+        ("日本語のテキスト", []),
+    ],
+)
+def test_names_in_other_scripts_with_capitals(text: str, found: list[str]) -> None:
+    assert surfaces(PersonScriptRecognizer(), text) == found
