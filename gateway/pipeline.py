@@ -383,13 +383,16 @@ class Pipeline:
 def _cost_of(snapshot: Snapshot) -> Callable[[str], float]:
     """Return what the draws behind a mention cost: its own, or those of its parts."""
     by_key = {entry.key: entry.epsilon for entry in snapshot.entries if entry.epsilon}
+    by_word: dict[str, list[str]] = {}
+    for key in by_key:
+        by_word.setdefault(key.split(" ")[0], []).append(key)
 
     def cost(surface: str) -> float:
         folded = surface.casefold()
         if folded in by_key:
             return by_key[folded]
         words = {word.strip(".,;:'\"()").removesuffix("'s") for word in folded.split()}
-        found = {key for key in by_key if set(key.split()) <= words}
-        return sum(by_key[key] for key in found)
+        near = (key for word in words for key in by_word.get(word, ()))
+        return sum(by_key[key] for key in near if set(key.split()) <= words)
 
     return cost

@@ -59,8 +59,9 @@ class SettledTexts:
                 self._texts[key] = Kept(done, known)
                 self._texts.move_to_end(key)
             for text in outbound:
-                self._passed[_digest(text)] = known
-                self._passed.move_to_end(_digest(text))
+                digest = _digest(text)
+                self._passed[digest] = known
+                self._passed.move_to_end(digest)
             while len(self._texts) > _TEXTS or self.characters > _SESSION_CHARACTERS:
                 _, gone = self._texts.popitem(last=False)
                 self.characters -= len(gone.settled.item.text) + len(gone.settled.text)

@@ -66,6 +66,8 @@ def must_leave_as_noise(policy: Policy, items: Iterable[TextItem]) -> bool:
         UncoveredScript: they may not leave at all.
     """
     routes = policy.routes
+    if not routes.types and routes.uncovered_script == "allow":
+        return False
     for item in items:
         if any(span.type in routes.types for span in item.spans):
             return True

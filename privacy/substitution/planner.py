@@ -211,7 +211,7 @@ def _settle(
     for token, substitute in glued_tokens(item.text, pieces):
         if memory.get(MENTION, EXACT_PREFIX + token) is None:
             memory.add(Entry(MENTION, EXACT_PREFIX + token, token, substitute, None, {}, PERSON))
-    return Settled(item, rewrite(item.text, pieces), tuple(mentions))
+    return Settled(item, rewrite(item.text, pieces), tuple(dict.fromkeys(mentions)))
 
 
 class _Resolver:
