@@ -5,6 +5,8 @@ from typing import Final
 
 from privacy.restoration import Pair
 from privacy.substitution.entry import FAMILY, GIVEN, INITIAL, MENTION, Entry
+from privacy.substitution.phone_pairs import phone_pairs
+from privacy.types import PHONE
 
 _KINDS: Final = {GIVEN: "given", FAMILY: "family"}
 
@@ -19,6 +21,8 @@ def restoration_pairs(entries: Iterable[Entry]) -> list[Pair]:
         if entry.fine_type == MENTION:
             pairs.extend(_initialled(entry))
             pairs.extend(_joined(entry))
+        if entry.type == PHONE and not entry.substitute.startswith("["):
+            pairs.extend(phone_pairs(entry.substitute, entry.original))
     return list(dict.fromkeys(pairs))
 
 

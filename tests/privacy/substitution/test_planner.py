@@ -277,3 +277,28 @@ def test_any_spans_round_trip(planner: Planner, words: list[str], data: st.DataO
 def test_names_are_split_into_parts(surface: str, parts: list[str]) -> None:
     found = split_name(surface, lambda _: None)
     assert [surface[p.start : p.end] for p in found] == parts
+
+
+@pytest.mark.parametrize(
+    ("substitute", "original", "answer", "restored"),
+    [
+        ("+1 312-555-0142", "+1 212-664-7665", "Call (312) 555-0142.", "Call (212) 664-7665."),
+        ("+1 312-555-0142", "+1 212-664-7665", "tel:+13125550142", "tel:+12126647665"),
+        ("312-555-0142", "212-664-7665", "+1 (312) 555-0142", "+1 (212) 664-7665"),
+        (
+            "312-555-0142",
+            "212-664-7665",
+            "312.555.0142 or 3125550142",
+            "212.664.7665 or 2126647665",
+        ),
+        ("+44 20 7946 0958", "+44 20 7123 4567", "020 7946 0958", "020 7123 4567"),
+        ("+44 20 7946 0958", "+44 20 7123 4567", "+442079460958", "+442071234567"),
+        ("312-555-0142", "212-664-7665", "13125550142999", "13125550142999"),
+        ("030 5550142", "030 1234567", "(030) 5550142", "(030) 5550142"),
+    ],
+)
+def test_a_reformatted_number_is_restored_in_its_format(
+    substitute: str, original: str, answer: str, restored: str
+) -> None:
+    entry = Entry("phone", original, original, substitute, None, {}, "PHONE")
+    assert Restorer(restoration_pairs([entry])).restore(answer) == restored
