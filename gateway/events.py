@@ -22,7 +22,11 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class EntityReport:
-    """One entity of a request, with what its draws cost in this session."""
+    """One entity of a request, with what this request was charged for it.
+
+    A draw counts at the first mention that holds it, a known substitute costs nothing: the sum over a
+    session's reports is what the session spent.
+    """
 
     original: str = field(repr=False)
     substitute: str = field(repr=False)

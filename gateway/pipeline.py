@@ -5,7 +5,8 @@ charged, or raises; there is no third way out.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +49,7 @@ from store.errors import StoreError
 from store.sessions import Change, Snapshot
 
 _log = logging.getLogger(__name__)
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,14 +358,13 @@ class Pipeline:
         question: Question | None,
         request_id: str,
     ) -> None:
-        cost = _cost_of(snapshot)
         context = tuple(
             Retrieved(c.file_id, c.filename, c.text, c.score)
             for c in (question.chunks if question is not None else ())
         )
         entities = tuple(
-            EntityReport(m.original, m.substitute, m.type, m.recognizer, cost(m.original))
-            for m in plan.mentions
+            EntityReport(m.original, m.substitute, m.type, m.recognizer, cost)
+            for m, cost in zip(plan.mentions, _costs(plan), strict=True)
         )
         self.events.emit(
             Sanitised(
@@ -380,19 +381,16 @@ class Pipeline:
         )
 
 
-def _cost_of(snapshot: Snapshot) -> Callable[[str], float]:
-    """Return what the draws behind a mention cost: its own, or those of its parts."""
-    by_key = {entry.key: entry.epsilon for entry in snapshot.entries if entry.epsilon}
-    by_word: dict[str, list[str]] = {}
-    for key in by_key:
-        by_word.setdefault(key.split(" ")[0], []).append(key)
+def _costs(plan: Plan) -> list[float]:
+    """Return what each mention was charged: the new draws in it that no earlier mention holds."""
+    left = [(_words(entry.original), entry.epsilon) for entry in plan.entries if entry.epsilon]
+    costs = []
+    for mention in plan.mentions:
+        held = _words(mention.original) if left else frozenset()
+        costs.append(sum(epsilon for words, epsilon in left if words <= held))
+        left = [(words, epsilon) for words, epsilon in left if not words <= held]
+    return costs
 
-    def cost(surface: str) -> float:
-        folded = surface.casefold()
-        if folded in by_key:
-            return by_key[folded]
-        words = {word.strip(".,;:'\"()").removesuffix("'s") for word in folded.split()}
-        near = (key for word in words for key in by_word.get(word, ()))
-        return sum(by_key[key] for key in near if set(key.split()) <= words)
 
-    return cost
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.casefold()))

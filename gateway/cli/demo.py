@@ -163,7 +163,7 @@ def _converse(port: int, key: str, recorder: Recorder, out: Console | None) -> l
             answer = _ask(client, history, session)
         history.append({"role": "assistant", "content": answer})
         recorder.answered.wait(10)
-        turns.append(_turn(question, answer, recorder, turns))
+        turns.append(_turn(question, answer, recorder))
         if out is not None:
             demo_view.show_turn(out, turns[-1])
     return turns
@@ -181,13 +181,10 @@ def _ask(client: Any, history: list[dict[str, str]], session: str) -> str:
     return "".join(c.choices[0].delta.content or "" for c in stream if c.choices)
 
 
-def _turn(
-    question: str, answer: str, recorder: Recorder, earlier: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _turn(question: str, answer: str, recorder: Recorder) -> dict[str, Any]:
     sanitised, answered = recorder.sanitised, recorder.answer
     if sanitised is None or answered is None:
         raise CommandError("the gateway reported no event for this turn")
-    known = {word for turn in earlier for e in turn["entities"] for word in e["original"].split()}
     return {
         "user": question,
         "context": [chunk.text for chunk in sanitised.context],
@@ -200,7 +197,6 @@ def _turn(
                 "substitute": entity.substitute,
                 "type": entity.type,
                 "epsilon": entity.epsilon,
-                "known": set(entity.original.split()) <= known,
             }
             for entity in sanitised.entities
         ],

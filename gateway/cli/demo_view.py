@@ -9,6 +9,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from privacy.types import NAMED_TYPES
+
 _SIDE_BY_SIDE: Final = 100  # columns from which two panes stand beside each other
 
 
@@ -63,10 +65,12 @@ def one_line(value: str) -> str:
 
 
 def cost(entity: dict[str, Any]) -> str:
-    """Return what an entity cost in its turn: each is charged at its first appearance only."""
-    if entity["known"]:
+    """Return what an entity cost in its turn; each draw is charged once, at its first appearance."""
+    if entity["type"] == "DATE":
+        return "days account"
+    if entity["type"] in NAMED_TYPES and not entity["epsilon"]:
         return "known"
-    return "days account" if entity["type"] == "DATE" else f"{entity['epsilon']:.3f}"
+    return f"{entity['epsilon']:.3f}"
 
 
 def _marked(text: str, words: list[str], colour: str) -> Text:

@@ -246,3 +246,27 @@ def test_forgetting_a_session(gateway: Any) -> None:
     assert "Varga" not in httpx.get(url, headers=headers).text
     assert httpx.delete(url, headers=headers).json()["deleted"] is True
     assert httpx.get(url, headers=headers).status_code == 404
+
+
+def test_reports_of_entities_add_up_to_what_was_spent(gateway: Any) -> None:
+    from gateway.events import Sanitised
+
+    seen: list[Sanitised] = []
+    gateway.pipeline.events.subscribe(
+        lambda e: seen.append(e) if isinstance(e, Sanitised) else None
+    )
+    client = gateway.client()
+    turns = [
+        "Aldous met Henrik Aldous of Brunnholt Glaswerke AG.",
+        "ALDOUS wrote to Amina Okonkwo.",
+    ]
+    messages: list[Any] = []
+    for text in turns:
+        messages.append({"role": "user", "content": text})
+        messages.append({"role": "assistant", "content": _ask(client, messages, "adds-up", False)})
+    own = [e for e in seen if e.session_id == "adds-up"]
+    assert len(own) == 2
+    for event in own:
+        assert sum(e.epsilon for e in event.entities) == pytest.approx(event.epsilon_charged)
+    assert sum(e.epsilon_charged for e in own) == pytest.approx(own[-1].epsilon_spent)
+    assert own[-1].epsilon_spent > 0

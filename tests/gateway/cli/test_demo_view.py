@@ -8,14 +8,8 @@ from rich.console import Console
 from gateway.cli.demo_view import introduce, show_turn
 
 
-def entity(original: str, substitute: str, type: str, known: bool = False) -> dict[str, object]:
-    return {
-        "original": original,
-        "substitute": substitute,
-        "type": type,
-        "epsilon": 2.0,
-        "known": known,
-    }
+def entity(original: str, substitute: str, type: str, epsilon: float = 0.0) -> dict[str, object]:
+    return {"original": original, "substitute": substitute, "type": type, "epsilon": epsilon}
 
 
 TURN = {
@@ -33,9 +27,9 @@ TURN = {
     "received": "Lise Siegel.",
     "restored": "Ilse Varga.",
     "entities": [
-        entity("Ilse\n   Varga", "Lise\n   Siegel", "PERSON"),
+        entity("Ilse\n   Varga", "Lise\n   Siegel", "PERSON", 2.0),
         entity("2 July", "9 July", "DATE"),
-        entity("Graz", "Linz", "LOC", known=True),
+        entity("Graz", "Linz", "LOC"),
     ],
 }
 
