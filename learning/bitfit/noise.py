@@ -22,7 +22,7 @@ class NoiseSource(Protocol):
 class SystemNoise:
     """Every draw comes from the operating system; nothing is kept, nothing can be replayed.
 
-    Inverse CDF in fp64 over 53 random bits, rounded to fp32. Torch's generator for the CPU would
+    Inverse CDF in fp64 over 52 random bits, rounded to fp32. Torch's generator for the CPU would
     not do: whatever its seed, it keeps 32 bits of it, few enough to try them all. Only large draws
     on an accelerator (full fine-tuning) use the device's Philox generator, which keeps 64 bits, with
     a fresh seed for every draw. The floating-point gap of DP-SGD (docs/bitfit.md) applies.
