@@ -80,6 +80,14 @@ def not_found(message: str, code: str | None = None, param: str | None = None) -
     return ApiError(404, message, "invalid_request_error", code, param)
 
 
+def no_model() -> ApiError:
+    return not_found(
+        "The model does not exist or is not open to this key; GET /v1/models lists them.",
+        "model_not_found",
+        "model",
+    )
+
+
 def too_large(message: str) -> ApiError:
     return ApiError(413, message, "invalid_request_error", "request_too_large")
 

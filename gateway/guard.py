@@ -5,7 +5,6 @@ own values, may not look like a secret, an address or the number of a card, an a
 """
 
 from collections.abc import Callable, Container, Sequence
-from functools import lru_cache
 from typing import Final
 
 import orjson
@@ -31,7 +30,6 @@ _HIGH_RISK: Final = (
     UsSsnRecognizer(),
 )
 _SURE: Final = 0.8
-_SHORT: Final = 128
 
 
 class GuardBlocked(Exception):
@@ -90,11 +88,6 @@ def high_risk(text: str) -> tuple[Span, ...]:
     """Return what looks like a value that may never leave; the content of a data URL is no text."""
     if is_bytes_url(text):
         return ()
-    return _high_risk(text) if len(text) <= _SHORT else _high_risk.__wrapped__(text)
-
-
-@lru_cache(maxsize=4096)
-def _high_risk(text: str) -> tuple[Span, ...]:
     found = (span for recognizer in _HIGH_RISK for span in find_windowed(recognizer.find, text))
     return tuple(span for span in found if span.score >= _SURE)
 

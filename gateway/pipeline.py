@@ -21,7 +21,7 @@ from gateway.errors import (
     bad_request,
     blocked,
     budget_exceeded,
-    not_found,
+    no_model,
     too_late,
     unavailable,
 )
@@ -256,11 +256,7 @@ class Pipeline:
         model = self.router.get(name)
         allowed = "*" in self.policy.models or name in self.policy.models
         if model is None or not allowed:
-            raise not_found(
-                "The model does not exist or is not open to this key; GET /v1/models lists them.",
-                "model_not_found",
-                "model",
-            )
+            raise no_model()
         return model
 
     def _read(

@@ -4,13 +4,15 @@ Nothing is substituted: what leaves is noise around the meaning of the original.
 unit than the draws', so it has an account of its own.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, cast
 
 import orjson
 
 from connectors.router import ConfigurationError, Model, Router
-from gateway.errors import unavailable
+from gateway.deadline import Deadline
+from gateway.errors import too_late, unavailable
 from gateway.retrieve import Question
 from gateway.services import Services
 from gateway.work import in_worker
@@ -95,6 +97,7 @@ async def pay(
     tenant_id: str,
     session_id: str,
     request_id: str,
+    deadline: Deadline,
 ) -> dict[str, str]:
     """Charge what a request without text will cost, before it is sent; returns headers that say it.
 
@@ -103,11 +106,15 @@ async def pay(
 
     Raises:
         UpstreamError: the request can not be encoded.
-        ApiError: 503, nothing was sent.
+        ApiError: 503, nothing was sent; after the deadline nothing was charged either.
     """
     if model.upstream.sees_text:
         return {}
-    charge = await cast(Priced, model.upstream).price(payload)
+    try:
+        async with asyncio.timeout(deadline.remaining()):
+            charge = await cast(Priced, model.upstream).price(payload)
+    except TimeoutError:
+        raise too_late() from None
     ledger = Ledger(services.db)
     try:
         await in_worker(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.errors import ApiError, not_found, unavailable
+from gateway.errors import ApiError, no_model, unavailable
 from gateway.jobs.bases import UnknownBase, base_path
 from gateway.services import Services
 from learning.methods.base import Answer, Tuned
@@ -83,11 +83,3 @@ class TunedModels:
             raise unavailable(
                 f"The model cannot be loaded ({type(error).__name__}).", "model_not_loadable"
             ) from None
-
-
-def no_model() -> ApiError:
-    return not_found(
-        "The model does not exist or is not open to this key; GET /v1/models lists them.",
-        "model_not_found",
-        "model",
-    )

@@ -4,14 +4,13 @@ import importlib.metadata
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
 import pytest
+from loopback import QuietHandler, send, serving
 
 from connectors.router import ConfigurationError, LiteLlmParams, ModelEntry, build_router
 
@@ -56,19 +55,14 @@ asyncio.run(main(sys.argv[1]))
 def provider() -> Iterator[tuple[str, list[bytes]]]:
     seen: list[bytes] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["content-length"]))
+            raw = self.body()
             seen.append(raw)
             body = json.loads(raw)
             base = {"id": "c", "created": 1, "model": "m"}
             if body["model"] == "fail":
-                self._send(429, b'{"error": {"message": "slow down, Hello"}}', "application/json")
+                send(self, 429, b'{"error": {"message": "slow down, Hello"}}', "application/json")
             elif body.get("stream"):
                 deltas: list[dict[str, Any]] = [{"role": "assistant", "content": "Good "}]
                 deltas += [{"content": "day"}, {}]
@@ -81,30 +75,16 @@ def provider() -> Iterator[tuple[str, list[bytes]]]:
                     }
                     chunk = {**base, "object": "chat.completion.chunk", "choices": [choice]}
                     frames += b"data: " + json.dumps(chunk).encode() + b"\n\n"
-                self._send(200, frames + b"data: [DONE]\n\n", "text/event-stream")
+                send(self, 200, frames + b"data: [DONE]\n\n", "text/event-stream")
             else:
                 message = {"role": "assistant", "content": "Good day"}
                 choice = {"index": 0, "message": message, "finish_reason": "stop"}
                 usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
                 whole = {**base, "object": "chat.completion", "choices": [choice], "usage": usage}
-                self._send(200, json.dumps(whole).encode(), "application/json")
+                send(self, 200, json.dumps(whole).encode(), "application/json")
 
-        def _send(self, status: int, data: bytes, kind: str) -> None:
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
+    with serving(Handler) as url:
+        yield f"{url}/v1", seen
 
 
 @pytest.mark.timeout(240)

@@ -1,11 +1,12 @@
 """A recording upstream: a real HTTP server that answers by quoting what it was sent."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from loopback import QuietHandler, send, serving
 
 
 class Recording:
@@ -24,15 +25,6 @@ class Recording:
 
 
 Script = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
-
-
-def send(handler: BaseHTTPRequestHandler, status: int, data: bytes, kind: str) -> None:
-    """Send a whole response."""
-    handler.send_response(status)
-    handler.send_header("content-type", kind)
-    handler.send_header("content-length", str(len(data)))
-    handler.end_headers()
-    handler.wfile.write(data)
 
 
 def open_stream(handler: BaseHTTPRequestHandler, *frames: bytes) -> None:
@@ -107,14 +99,9 @@ def _answer(body: dict[str, Any]) -> str:
 def recording_upstream() -> Iterator[Recording]:
     seen = Recording()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            raw = self.rfile.read(int(self.headers["content-length"]))
+            raw = self.body()
             seen.requests.append(f"{self.path}\n{self.headers}\n".encode() + raw)
             body = json.loads(raw)
             seen.bodies.append(body)
@@ -125,20 +112,6 @@ def recording_upstream() -> Iterator[Recording]:
             else:
                 send_message(self, body, {"content": _answer(body)})
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 128
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """A gateway that hangs up is what some tests are about."""
-
-    server = Server(("127.0.0.1", 0), Handler)
-    seen.url = f"http://127.0.0.1:{server.server_port}/v1"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(Handler) as url:
+        seen.url = f"{url}/v1"
         yield seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)

@@ -1,15 +1,14 @@
 """Requests that leave as noised embeddings: who sends them there, what leaves, what it costs."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from e2e_gateway import Gateway, running_gateway
+from loopback import QuietHandler, send, serving
 
 from connectors.router import ConfigurationError, LiteLlmParams, ModelEntry
 from connectors.token_encoder import MiniLmTokens
@@ -26,17 +25,12 @@ def text_free_server() -> Iterator[tuple[str, list[bytes]]]:
     seen: list[bytes] = []
     model = {"name": "mine", "encoder": MiniLmTokens.name, "dimensions": 384, "k": 4}
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
-
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
-            self._send(json.dumps({"data": [model]}).encode(), "application/json")
+            send(self, 200, json.dumps({"data": [model]}).encode(), "application/json")
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            body = self.body()
             seen.append(f"{self.path}\n{self.headers}".encode() + body)
             part = {"text": "The lease ends in May.", "finish": "stop", "tokens": 6}
             if (
@@ -45,24 +39,10 @@ def text_free_server() -> Iterator[tuple[str, list[bytes]]]:
                 and self.headers.get("x-stream")
             ):
                 return
-            self._send(json.dumps(part).encode(), "application/json")
+            send(self, 200, json.dumps(part).encode(), "application/json")
 
-        def _send(self, data: bytes, kind: str) -> None:
-            self.send_response(200)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
+    with serving(Handler) as url:
+        yield url, seen
 
 
 @contextmanager

@@ -54,7 +54,7 @@ async def _answer(request: Request, who: Principal, pipeline: Pipeline) -> Respo
         request_id,
         deadline,
     )
-    paid = await charged(services, prepared)
+    paid = await charged(services, prepared, deadline)
     if not prepared.stream:
         answer = await complete(pipeline, prepared, deadline)
         return JsonResponse(answer, headers={**prepared.headers, **paid})

@@ -42,7 +42,7 @@ def api_error(error: UpstreamError) -> ApiError:
     return upstream_failed(status, message + detail, f"upstream_{error.kind}", headers)
 
 
-async def charged(services: Services, prepared: Prepared) -> dict[str, str]:
+async def charged(services: Services, prepared: Prepared, deadline: Deadline) -> dict[str, str]:
     """Charge what is not charged yet; returns headers that say so.  Raises ApiError."""
     try:
         return await pay(
@@ -52,6 +52,7 @@ async def charged(services: Services, prepared: Prepared) -> dict[str, str]:
             prepared.tenant_id,
             prepared.session_id,
             prepared.request_id,
+            deadline,
         )
     except UpstreamError as error:
         raise api_error(error) from None

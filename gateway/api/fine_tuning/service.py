@@ -17,7 +17,7 @@ from gateway.api.fine_tuning.schema import (
     event_object,
     job_object,
 )
-from gateway.errors import ApiError, bad_request, budget_exceeded
+from gateway.errors import ApiError, bad_request, budget_exceeded, fault_text
 from gateway.jobs.bases import UnknownBase, base_path
 from gateway.jobs.budget import BudgetExceeded, budget_check, cost_of
 from gateway.services import Services
@@ -41,7 +41,7 @@ def parse_create(raw: bytes) -> CreateJob:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         name = ".".join(str(part) for part in fault["loc"]) or "body"
-        raise bad_request(f"{name}: {fault['msg']}", name) from None
+        raise bad_request(f"{name}: {fault_text(fault)}", name) from None
 
 
 def create_job(

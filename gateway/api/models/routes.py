@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from gateway.auth import Principal, principal
-from gateway.errors import bad_request
+from gateway.errors import bad_request, no_model
 from gateway.json import JsonResponse
-from gateway.tuned import PREFIX, no_model
+from gateway.tuned import PREFIX
 from store.tuned import TunedModel
 
 router = APIRouter(prefix="/v1")
