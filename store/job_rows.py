@@ -32,18 +32,16 @@ class TransitionRefused(StoreError):
     """The job is not in a state from which it may go there, or somebody else holds it."""
 
 
-@dataclass(frozen=True)
-class NewJob:
-    """A job to be created.
+@dataclass(frozen=True, kw_only=True)
+class _Described:
+    """What stays the same of a job from its creation on.
 
     Attributes:
         spec: Resolved configuration of the method: numbers and names of settings, nothing private.
         private: Sealed: suffix, metadata, labels, the name of the model to be made.
         dataset: Blind index of the training data's content.
         account: Ledger account, for example ``dpsgd``.
-        plan: Steps to be taken: mappings with ``rate``, ``noise_multiplier``, ``steps``, ``label``.
-        epsilon: What the plan costs at ``delta``; reserved.
-        request_key: Equal for retries of one request.
+        plan: Steps to be taken, reserved: mappings with ``rate``, ``noise_multiplier``, ``steps``, ``label``.
     """
 
     tenant_id: str
@@ -58,17 +56,27 @@ class NewJob:
     account: str
     dataset: str
     plan: History
-    epsilon: float
     delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewJob(_Described):
+    """A job to be created.
+
+    Attributes:
+        epsilon: What the plan costs at ``delta``; reserved.
+        request_key: Equal for retries of one request.
+    """
+
+    epsilon: float
     request_key: str | None = None
 
 
-@dataclass(frozen=True)
-class Job:
+@dataclass(frozen=True, kw_only=True)
+class Job(_Described):
     """A job as stored; times in seconds since the epoch, UTC.
 
     Attributes:
-        plan: Steps reserved.
         history: Steps taken so far, in the order of ``plan``; a step's noise was drawn when it counts.
         steps_done: Position of the run; smaller than the steps taken where a crash lost some.
         spent_epsilon: At ``delta``; None until the job is settled.
@@ -79,24 +87,11 @@ class Job:
     """
 
     id: str
-    tenant_id: str
     status: Status
     wanted: Wanted
-    method: str
-    model: str
-    engine: str
-    training_file: str
-    validation_file: str | None
-    spec: Mapping[str, Any]
-    private: Mapping[str, Any] = field(repr=False)
-    seed: int
-    account: str
-    dataset: str
-    plan: History
     history: History
     reserved_epsilon: float
     spent_epsilon: float | None
-    delta: float
     steps_total: int
     steps_done: int
     steps_taken: int
