@@ -1,7 +1,6 @@
 """A real gateway on loopback that trains: tiny encoder, real store, real workers, the real SDK."""
 
 import json
-import shutil
 import socket
 import threading
 import time
@@ -12,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import openai
-import torch
 import uvicorn
 from openai import OpenAI
+from tiny_models import save_encoder
 
 from connectors.router import LiteLlmParams, ModelEntry
-from connectors.weights import MINILM_TOKENIZER
 from gateway.app import create_app
 from gateway.bootstrap import build_pipeline, build_services
 from gateway.config import ServerConfig
@@ -29,22 +27,7 @@ TINY = "tiny-encoder"
 
 def save_tiny_encoder(models_dir: Path) -> Path:
     """A two-layer BERT with random weights and MiniLM's vocabulary."""
-    from transformers import BertConfig, BertModel
-
-    folder = models_dir / TINY
-    folder.mkdir(parents=True)
-    torch.manual_seed(7)
-    config = BertConfig(
-        vocab_size=30522,
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=64,
-    )
-    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-    shutil.copy(MINILM_TOKENIZER.verified(), folder / "tokenizer.json")
-    return folder
+    return save_encoder(models_dir / TINY, layers=2, seed=7, pooler=False)
 
 
 CANARY = "xylophonist Oberhuber"

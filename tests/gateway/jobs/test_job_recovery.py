@@ -87,7 +87,9 @@ def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:  # t
     saved = last_checkpoint(bench.folder(made.id))
     assert job.steps_taken == taken >= saved > begun[-1]
     lost = taken - saved
-    assert 0 <= total_steps(job.plan) - 20_000 <= lost <= 2 * 20
+    assert 0 <= lost <= 2 * 20
+    # A crash between a checkpoint and its report reserves the steps between two of them once more.
+    assert 0 <= total_steps(job.plan) - 20_000 <= lost + 20
     done = bench.jobs.want("acme", made.id, "cancel", cost_of(method("dp_bitfit"), job.delta))
     (row,) = Ledger(bench.db).rows("acme", accounts=["dpsgd"])
     assert row.epsilon == done.spent_epsilon

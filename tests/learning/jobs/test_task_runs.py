@@ -1,12 +1,12 @@
 """Both tasks, run in this process on tiny models: trained, saved, loaded, asked."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tiny_models import save_encoder
 
 from connectors.weights import MINILM_TOKENIZER
 from learning.methods.base import Facts, Work
@@ -46,20 +46,8 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from transformers import BertConfig, BertModel
-
-    folder = tmp_path_factory.mktemp("encoder")
-    torch.manual_seed(3)
-    config = BertConfig(
-        vocab_size=30522,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-    )
-    BertModel(config).save_pretrained(folder)  # with the pooler that is not used
-    shutil.copy(MINILM_TOKENIZER.verified(), folder / "tokenizer.json")
-    return folder
+    """With the pooler that is not used."""
+    return save_encoder(tmp_path_factory.mktemp("encoder"), layers=1, seed=3, pooler=True)
 
 
 def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Work:
