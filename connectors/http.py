@@ -1,5 +1,7 @@
 """The one place that makes HTTP clients, so that moving to another client is one import."""
 
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
 import httpx
 
 # Only these leave; a client's own headers (x-stainless-*, cookies, addresses) stay here.
@@ -25,5 +27,7 @@ def make_client(
         follow_redirects=False,
         trust_env=False,
         transport=transport,
+        # Else what a provider sets in one tenant's answer would travel with the next tenant's request.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         headers={"user-agent": _USER_AGENT, "accept-encoding": "gzip, deflate"},
     )

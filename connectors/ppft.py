@@ -29,6 +29,7 @@ from privacy.randomness import Randomness, SystemRandomness
 
 _TRIES: Final = 3
 _LONGEST_PAUSE: Final = 10.0
+_LONGEST_TOKEN: Final = 16  # characters on an average, far above any text's
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class PpftClient:
                     break
                 await asyncio.sleep(_pause(response))
             check(response)
-            return json_object(response.content)
+            return _part(response.content)
 
     async def stream(self, prepared: Prepared) -> AsyncGenerator[dict[str, Any], None]:
         """Send; yields parts with ``text``, ``finish`` and ``tokens``.  Raises UpstreamError."""
@@ -156,7 +157,7 @@ class PpftClient:
                     async for event in EventSource(response).aiter_sse():
                         if event.data.startswith("[DONE]"):
                             return
-                        yield json_object(event.data)
+                        yield _part(event.data)
                     raise UpstreamError("malformed")
 
     async def check_model(self) -> None:
@@ -170,7 +171,9 @@ class PpftClient:
         with translated():
             response = await self._client.get(f"{self._base}/v1/ppft/models", headers=self._headers)
             check(response)
-            listed = json_object(response.content).get("data") or []
+            listed = json_object(response.content).get("data")
+        if not isinstance(listed, list) or not all(isinstance(m, dict) for m in listed):
+            raise UpstreamError("malformed")
         found = next((m for m in listed if m.get("name") == self.model), None)
         encoder = await self._loaded()
         own = (encoder.name, encoder.dimensions, self.options.k)
@@ -197,8 +200,10 @@ class PpftClient:
             return self._encoder
 
     async def _states(self, record: Record) -> TokenStates:
-        encoder = await self._loaded()
-        (states,) = await asyncio.to_thread(encoder.encode, [render(record)])
+        encoder, text = await self._loaded(), render(record)
+        if len(text) > _LONGEST_TOKEN * self.options.k * self.options.most_slots:
+            raise UpstreamError("rejected", 400)  # before minutes are spent on encoding it
+        (states,) = await asyncio.to_thread(encoder.encode, [text])
         if not 0 < slots(len(states.states), self.options.k) <= self.options.most_slots:
             raise UpstreamError("rejected", 400)
         return states
@@ -224,9 +229,11 @@ class PpftUpstream:
     async def price(self, payload: bytes) -> Any:
         """Return the ledger row (`privacy.accounting.charges.Charge`) of a request, before it is sent.
 
-        It belongs to the account ``privacy.ppft.accounting.ACCOUNT``.  Raises UpstreamError.
+        It belongs to the account ``privacy.ppft.accounting.ACCOUNT``.  Raises UpstreamError, also when
+        the server can not be asked or has another model: then nothing would be sent.
         """
         record, _, _ = self._read(payload)
+        await self._client.check_model()
         return charge(await self._client.price(record), self._client.options.noise)
 
     async def complete(self, payload: bytes) -> dict[str, Any]:
@@ -235,26 +242,27 @@ class PpftUpstream:
         found = await self._client.answer(prepared)
         choice = {
             "index": 0,
-            "message": {"role": "assistant", "content": str(found["text"]).strip()},
+            "message": {"role": "assistant", "content": found["text"].strip()},
             "finish_reason": found["finish"],
             "logprobs": None,
         }
         return {
             **self._envelope("chat.completion", [choice], prepared.cost),
-            "usage": _usage(prepared.cost, int(found["tokens"])),
+            "usage": _usage(prepared.cost, found["tokens"]),
         }
 
     async def stream(self, payload: bytes) -> AsyncGenerator[dict[str, Any], None]:
         record, tokens, temperature = self._read(payload)
         prepared = await self._client.prepare(record, tokens, temperature, stream=True)
         envelope = self._envelope("chat.completion.chunk", [], prepared.cost)
-        yield {**envelope, "choices": [_delta({"role": "assistant", "content": ""}, None)]}
-        began, count, finish = False, 0, "stop"
+        opened, began, count, finish = False, False, 0, "stop"
         parts = self._client.stream(prepared)
         try:
             async for part in parts:
-                if part.get("error"):
-                    raise UpstreamError("failed")
+                if not opened:  # only now: a refusal is to be told before the answer has begun
+                    first = {"role": "assistant", "content": ""}
+                    yield {**envelope, "choices": [_delta(first, None)]}
+                opened = True
                 # The answer begins with the blank that follows the instruction.
                 text = part["text"] if began else part["text"].lstrip()
                 began = began or bool(text)
@@ -300,7 +308,7 @@ class PpftUpstream:
 
 
 def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
-    """Return a chat as a record: the last user message is the question, what precedes it the context.
+    """Return a chat as a record: the last user message is the question, the others are the context.
 
     Raises:
         UpstreamError: No user message, or parts other than text.
@@ -308,7 +316,18 @@ def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
     last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=-1)
     if last < 0:
         raise UpstreamError("rejected", 400)
-    return Record(task, "\n".join(map(_text, messages[:last])), _text(messages[last]))
+    others = (_text(m) for i, m in enumerate(messages) if i != last)
+    return Record(task, "\n".join(others), _text(messages[last]))
+
+
+def _part(raw: bytes | str) -> dict[str, Any]:
+    """Return an answer, or a part of one.  Raises UpstreamError when its fields are not as promised."""
+    part = json_object(raw)
+    finish = part.get("finish")
+    fits = isinstance(part.get("text"), str) and isinstance(part.get("tokens"), int)
+    if not fits or not (finish is None or isinstance(finish, str)):
+        raise UpstreamError("malformed")
+    return {"text": part["text"], "finish": finish, "tokens": part["tokens"]}
 
 
 def _pause(response: httpx.Response) -> float:

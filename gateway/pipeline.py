@@ -191,9 +191,10 @@ class Pipeline:
         def without_text(other: Model) -> Prepared:
             return self._without_text(principal, body, other, question, session_id, request_id)
 
+        # What the policy lets pass unseen holds for every way that a request takes.
+        outbound = strip_extensions(body, model.upstream_name, self.policy, keyed_hash)
         if not model.upstream.sees_text:
             return without_text(model)
-        outbound = strip_extensions(body, model.upstream_name, self.policy, keyed_hash)
         texts = self._read(outbound, question, self.settled.get(principal.tenant_id, session_id))
         if must_leave_as_noise(self.policy, texts.plain_items) and self._text_free is not None:
             return without_text(self._text_free)

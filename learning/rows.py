@@ -5,6 +5,7 @@ last message is the assistant's answer.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -13,6 +14,7 @@ Kind = Literal["classification", "chat"]
 ROLES: Final = ("system", "developer", "user", "assistant")
 _SHOWN: Final = 5
 _LABEL_LENGTH: Final = 64
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class RowsError(ValueError):
@@ -98,6 +100,15 @@ def parse_rows(content: bytes) -> Rows:
     return Rows(kind, tuple(rows), tuple(lines))
 
 
+def _has_half(value: Any) -> bool:
+    """Whether a text is no Unicode: half of a surrogate pair, which JSON can write and UTF-8 cannot."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 class _Fault(Exception):
     pass
 
@@ -110,6 +121,8 @@ def _row(line: str) -> tuple[Kind, Mapping[str, Any]]:
         raise _Fault(f"is not JSON (column {column}); write one JSON object per line") from None
     except RecursionError:
         raise _Fault("is nested too deeply; write one flat JSON object per line") from None
+    if _HALF.search(line) and _has_half(value):
+        raise _Fault("holds half of a character (\\ud800 to \\udfff alone); write it whole or leave it out")
     if not isinstance(value, dict):
         raise _Fault('is not an object; write {"text": ..., "label": ...} or {"messages": [...]}')
     if "messages" in value:

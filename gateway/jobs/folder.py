@@ -105,6 +105,7 @@ class JobFolder:
         """Remove training and validation rows."""
         for name in ("data.jsonl", "public.jsonl"):
             (self.path / name).unlink(missing_ok=True)
+            (self.path / f".{name}").unlink(missing_ok=True)  # writing it was cut off
 
     def clear(self) -> None:
         """Remove everything but the log and the reports."""

@@ -133,10 +133,14 @@ class Supervisor:
                 run.begin()
             else:
                 run.drive()
-        except (TransitionRefused, NotFound):
-            # Another gateway holds the job, or its tenant is gone: the worker must not go on.
+        # Another gateway holds the job, or its tenant is gone: the worker must not go on.
+        except TransitionRefused:
             self._guarded(run.abandon)
             run.folder.remove_rows()
+            run.ended = True
+        except NotFound:
+            self._guarded(run.abandon)
+            run.folder.clear()
             run.ended = True
         if run.ended:
             self._runs.pop(job_id, None)

@@ -192,11 +192,10 @@ def calibrate(
         account = Accountant([*history, *(Entry(rate, sigma, steps) for rate, steps in plan)])
         return account.epsilon(delta, interval=COARSE) <= epsilon
 
-    high = 1.0
-    while not fits(high):
-        high *= 2
-        if high > _WIDEST:
-            raise ValueError("no noise multiplier keeps this budget; what is left is too little")
+    # From much noise down: the work of composing grows with the loss, which then stays near the target.
+    high = _WIDEST
+    if not fits(high):
+        raise ValueError("no noise multiplier keeps this budget; what is left is too little")
     low = high / 2
     while low > _NARROWEST and fits(low):
         low, high = low / 2, low

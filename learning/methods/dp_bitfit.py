@@ -15,6 +15,9 @@ from learning.tasks import is_causal, task_of
 
 _BATCH: Final = 256
 _EPOCHS: Final = 3.0
+# Beyond these a plan takes minutes to price, and no run gets there.
+_MOST_STEPS: Final = 1_000_000
+_MOST_RECORDS: Final = 10**9
 # A head at zero gives the biases below it no gradient, so the head goes first.
 _ENCODER: Final[tuple[tuple[Part, float, float], ...]] = (
     ("last_layer", 10.0, 1e-2),
@@ -29,7 +32,7 @@ class PhaseSettings(BaseModel):
 
     method: Part = "bitfit"
     n_epochs: float | None = Field(None, gt=0, le=10_000)
-    steps: int | None = Field(None, ge=1, le=1_000_000)
+    steps: int | None = Field(None, ge=1, le=_MOST_STEPS)
     batch_size: int | None = Field(None, ge=1)
     learning_rate: float | None = Field(None, gt=0, le=10)
 
@@ -52,7 +55,7 @@ class Settings(PhaseSettings):
 
     epsilon: float = Field(8.0, gt=0, le=1000)
     delta: float | None = Field(None, gt=0, lt=1)
-    dataset_size: int | None = Field(None, ge=1)
+    dataset_size: int | None = Field(None, ge=1, le=_MOST_RECORDS)
     phases: list[PhaseSettings] | None = Field(None, min_length=1, max_length=8)
     max_grad_norm: float = Field(1.0, gt=0, le=1e6)
     clipping: Clipping = "automatic"
@@ -89,6 +92,12 @@ class DpBitfit:
         if not causal and len(facts.labels) < 2:
             raise MethodError("needs at least two different labels in the data", "labels")
         run = _run(settings, records, delta, None if causal else "auto")
+        if run.total_steps > _MOST_STEPS:
+            raise MethodError(
+                f"gives {run.total_steps} steps and {_MOST_STEPS} are possible; train for fewer epochs, "
+                "or in larger batches",
+                "steps",
+            )
         steps = [(run.rate_of(phase), run.steps_of(phase)) for phase in run.phases]
         try:
             sigma = calibrate(settings.epsilon, delta, steps)

@@ -28,7 +28,7 @@ _LOOK_SECONDS: Final = 0.5
 async def create_job(request: Request, who: Who, app: App) -> Response:
     """Create a job.  A retry with the same ``Idempotency-Key`` returns the job made before."""
     body = service.parse_create(await read_body(request, app.settings.max_body_bytes))
-    key = request.headers.get("idempotency-key")
+    key = request.headers.get("idempotency-key") or None
     return JsonResponse(await run_in_threadpool(service.create_job, app, who.tenant_id, body, key))
 
 

@@ -1,7 +1,8 @@
 """Wire shapes of fine-tuning jobs, their events and checkpoints."""
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -9,6 +10,9 @@ from store.job_rows import Job, JobEvent
 
 Key = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Value = Annotated[str, StringConstraints(max_length=512)]
+
+# As many digits as are written, the first one below 8: what a column of 64 bits can hold.
+_EVENT_ID: Final = re.compile(r"(?:ftckpt_|ftevent-)([0-7][0-9a-f]{15})")
 
 
 class MethodChoice(BaseModel):
@@ -44,13 +48,8 @@ class CreateJob(BaseModel):
 
 def event_number(identifier: str) -> int | None:
     """Return the number in an id of an event or a checkpoint; None for anything else."""
-    for prefix in ("ftckpt_", "ftevent-"):
-        if identifier.startswith(prefix):
-            try:
-                return int(identifier.removeprefix(prefix), 16)
-            except ValueError:
-                return None
-    return None
+    found = _EVENT_ID.fullmatch(identifier)
+    return None if found is None else int(found[1], 16)
 
 
 def job_object(job: Job) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from gateway.api.fine_tuning.schema import (
 from gateway.errors import ApiError, bad_request, budget_exceeded, fault_text
 from gateway.jobs.bases import UnknownBase, base_path
 from gateway.jobs.budget import BudgetExceeded, budget_check, cost_of
+from gateway.jobs.folder import JobFolder
 from gateway.services import Services
 from learning.methods.base import Facts, Method, MethodError, Plan
 from learning.methods.registry import UnknownMethod, method
@@ -109,6 +110,7 @@ def _planned(
     public = None
     if body.validation_file is not None:
         public = _rows(services, tenant_id, body.validation_file, "validation_file")
+        _check_public(rows, public)
     causal = is_causal(base)
     for found, param in ((rows, "training_file"), (public, "validation_file")):
         if causal and found is not None and found.kind != "chat":
@@ -140,6 +142,19 @@ def _rows(services: Services, tenant_id: str, file_id: str, param: str) -> Rows:
         return parse_rows(services.files.content(tenant_id, file_id))
     except RowsError as error:
         raise bad_request(f"{param}: {error}", param, f"invalid_{param}") from None
+
+
+def _check_public(rows: Rows, public: Rows) -> None:
+    """Refuse training rows in the validation file: its metrics are released without noise."""
+    private = set(rows.canonical())
+    for line, row in zip(public.lines, public.canonical(), strict=True):
+        if row in private:
+            raise bad_request(
+                f"validation_file: line {line} is a row of the training file too. Metrics of the "
+                "validation file are shown without noise, so it must hold public rows only.",
+                "validation_file",
+                "invalid_validation_file",
+            )
 
 
 def _labels(given: Any, rows: Rows, public: Rows | None) -> tuple[str, ...]:
@@ -212,7 +227,10 @@ def want(services: Services, tenant_id: str, job_id: str, wanted: Wanted) -> dic
     job = get_job(services, tenant_id, job_id)
     cost = cost_of(_method(job.method), job.delta)
     with _or_error():
-        return job_object(JobStore(services.db).want(tenant_id, job_id, wanted, cost))
+        job = JobStore(services.db).want(tenant_id, job_id, wanted, cost)
+    if job.status == "cancelled":  # it did not run, so nobody else clears what its runs left
+        JobFolder(services.settings.resolved_jobs_dir, job.id).clear()
+    return job_object(job)
 
 
 def resume(services: Services, tenant_id: str, job_id: str) -> dict[str, Any]:
