@@ -40,6 +40,7 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
             house = group.create_task(keep_house(services))
             yield
             house.cancel()
+        app.state.tuned.workers.shutdown(wait=False, cancel_futures=True)
         await pipeline.router.close()
 
     app = FastAPI(

@@ -31,7 +31,7 @@ from gateway.request import TOO_DEEP, strip_extensions
 from gateway.retrieve import Question, Retriever
 from gateway.services import Services
 from gateway.session_id import session_id_of
-from gateway.settled import SettledSessions, SettledTexts, TextKey
+from gateway.settled import Forgotten, SettledSessions, SettledTexts, TextKey
 from gateway.text_free import must_leave_as_noise, text_free_body, text_free_model
 from gateway.views import Views
 from policies.compile import PolicyFilter, compile_rules
@@ -129,6 +129,7 @@ class Pipeline:
         self.filter = PolicyFilter(policy)
         self.views = Views(fuzzy=policy.fuzzy_restore, real_name=self._is_listed)
         self.settled = SettledSessions()
+        self._forgotten = Forgotten()
         self._services = services
         self._rng = rng
         self._retriever = Retriever(services, policy.retrieval)
@@ -211,6 +212,9 @@ class Pipeline:
         self.settled.of(after).keep(
             zip(texts.keys, plan.settled, strict=True), done.outbound, len(after.entries)
         )
+        restorer = self.views.of(after, plan.known).restorer.protecting(plan.texts)
+        if self._forgotten.holds(after):
+            self._drop(principal.tenant_id, session_id)
         self._report(principal, after, plan, done.payload, question, request_id)
         return Prepared(
             request_id,
@@ -218,7 +222,7 @@ class Pipeline:
             session_id,
             model,
             done.payload,
-            self.views.of(after, plan.known).restorer.protecting(plan.texts),
+            restorer,
             self._headers(after, plan.mentions),
             bool(body.get("stream")),
         )
@@ -247,6 +251,10 @@ class Pipeline:
 
     def forget(self, tenant_id: str, session_id: str) -> None:
         """Drop what this process derived from a session that is forgotten."""
+        self._forgotten.add(tenant_id, session_id)
+        self._drop(tenant_id, session_id)
+
+    def _drop(self, tenant_id: str, session_id: str) -> None:
         self.views.forget(tenant_id, session_id)
         self.settled.forget(tenant_id, session_id)
 

@@ -7,6 +7,7 @@ searched for the later originals alone.  In memory only, bounded, dropped with t
 
 import hashlib
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 
@@ -100,6 +101,28 @@ class SettledSessions:
 
     def _size(self) -> int:
         return sum(texts.characters for texts in self._kept.values())
+
+
+class Forgotten:
+    """The sessions forgotten last: a request under way must not keep what it knows of one."""
+
+    def __init__(self) -> None:
+        self._at: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, tenant_id: str, session_id: str) -> None:
+        """Note that a session was forgotten just now."""
+        with self._lock:
+            self._at[tenant_id, session_id] = time.time()
+            self._at.move_to_end((tenant_id, session_id))
+            while len(self._at) > _SESSIONS:
+                self._at.popitem(last=False)
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Tell whether this very session was forgotten, not an earlier one of its id."""
+        with self._lock:
+            at = self._at.get((snapshot.tenant_id, snapshot.session_id))
+        return at is not None and snapshot.created_at <= at
 
 
 def _digest(text: str) -> bytes:

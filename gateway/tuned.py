@@ -4,6 +4,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ class TunedModels:
         self._services = services
         self._store = TunedModelStore(services.db)
         self._loaded: OrderedDict[str, Tuned] = OrderedDict()
+        # A thread of their own: waiting here, requests would take the threads of everybody's chats.
+        self.workers = ThreadPoolExecutor(1, "penname-tuned")
         # One at a time: models are not thread-safe, and two at once would only fight for the cores.
         self._lock = threading.Lock()
 

@@ -122,7 +122,9 @@ def _row(line: str) -> tuple[Kind, Mapping[str, Any]]:
     except RecursionError:
         raise _Fault("is nested too deeply; write one flat JSON object per line") from None
     if _HALF.search(line) and _has_half(value):
-        raise _Fault("holds half of a character (\\ud800 to \\udfff alone); write it whole or leave it out")
+        raise _Fault(
+            "holds half of a character (\\ud800 to \\udfff alone); write it whole or leave it out"
+        )
     if not isinstance(value, dict):
         raise _Fault('is not an object; write {"text": ..., "label": ...} or {"messages": [...]}')
     if "messages" in value:

@@ -1,7 +1,7 @@
 """HTTP servers on loopback that tests write answers for."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -28,9 +28,17 @@ class _Server(ThreadingHTTPServer):
         """A client that hangs up is what some tests are about."""
 
 
-def send(handler: BaseHTTPRequestHandler, status: int, data: bytes, kind: str) -> None:
+def send(
+    handler: BaseHTTPRequestHandler,
+    status: int,
+    data: bytes,
+    kind: str,
+    headers: Mapping[str, str] | None = None,
+) -> None:
     """Send a whole response."""
     handler.send_response(status)
+    for name, value in (headers or {}).items():
+        handler.send_header(name, value)
     handler.send_header("content-type", kind)
     handler.send_header("content-length", str(len(data)))
     handler.end_headers()

@@ -1,7 +1,8 @@
 """Requests that leave as noised embeddings: who sends them there, what leaves, what it costs."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,44 +13,62 @@ from loopback import QuietHandler, send, serving
 
 from connectors.router import ConfigurationError, LiteLlmParams, ModelEntry
 from connectors.token_encoder import MiniLmTokens
+from gateway.settled import SettledTexts
 from policies.loader import PolicyError, load_policy
 from privacy.ppft.accounting import ACCOUNT
+from privacy.ppft.wire import unpack
 from store.ledger import Ledger
+from store.sessions import Snapshot
 
 TEXT = "Ilse Varga of Brunnholt Glaswerke wrote to ilse.varga@example.com about the lease."
+COOKIE = {"set-cookie": "seen=before; Path=/"}
 
 
 @contextmanager
-def text_free_server() -> Iterator[tuple[str, list[bytes]]]:
-    """A backend that records what reaches it and answers the same to everybody."""
+def text_free_server(fault: Mapping[str, Any]) -> Iterator[tuple[str, list[bytes]]]:
+    """A backend that records what reaches it and answers the same to everybody.
+
+    ``fault`` may change in a test: ``models`` and ``part`` replace answers, ``status`` refuses.
+    """
     seen: list[bytes] = []
     model = {"name": "mine", "encoder": MiniLmTokens.name, "dimensions": 384, "k": 4}
 
     class Handler(QuietHandler):
         def do_GET(self) -> None:
-            send(self, 200, json.dumps({"data": [model]}).encode(), "application/json")
+            listed = json.dumps(fault.get("models", {"data": [model]})).encode()
+            send(self, 200, listed, "application/json", COOKIE)
 
         def do_POST(self) -> None:
             body = self.body()
             seen.append(f"{self.path}\n{self.headers}".encode() + body)
-            part = {"text": "The lease ends in May.", "finish": "stop", "tokens": 6}
-            if (
-                b"stream" in body
-                and body[-600:].find(b"\x01") >= 0
-                and self.headers.get("x-stream")
-            ):
+            if fault.get("status"):
+                send(self, fault["status"], b"{}", "application/json", COOKIE)
                 return
-            send(self, 200, json.dumps(part).encode(), "application/json")
+            part = {"text": "The lease ends in May.", "finish": "stop", "tokens": 6}
+            answer = json.dumps(fault.get("part", part)).encode()
+            if unpack(body, dimensions=384, k=4, most_slots=512).stream:
+                frames = b"data: " + answer + b"\n\ndata: [DONE]\n\n"
+                send(self, 200, frames, "text/event-stream", COOKIE)
+            else:
+                send(self, 200, answer, "application/json", COOKIE)
 
     with serving(Handler) as url:
         yield url, seen
 
 
 @contextmanager
-def gateway_with(folder: Path, **policy: Any) -> Iterator[tuple[Gateway, list[bytes]]]:
-    with text_free_server() as (url, seen):
+def gateway_with(
+    folder: Path, fault: Mapping[str, Any] | None = None, address: str = "", **policy: Any
+) -> Iterator[tuple[Gateway, list[bytes]]]:
+    with text_free_server({} if fault is None else fault) as (url, seen):
         params = LiteLlmParams.model_validate(
-            {"model": "ppft/mine", "api_base": url, "api_key": "k", "k": 4, "epsilon": 75.0}
+            {
+                "model": "ppft/mine",
+                "api_base": address or url,
+                "api_key": "k",
+                "k": 4,
+                "epsilon": 75.0,
+            }
         )
         entry = ModelEntry(model_name="ppft/mine", litellm_params=params)
         with running_gateway(folder, policy=policy or None, models=[entry]) as gateway:
@@ -138,3 +157,122 @@ def test_routes_must_lead_to_a_model_without_text(tmp_path: Path) -> None:
         file.write_text(f"{text}\n{change}\n")
         with pytest.raises(PolicyError, match="routes"):
             load_policy(str(file))
+
+
+def _charged(gateway: Gateway, session: str) -> int:
+    return len(Ledger(gateway.services.db).rows("acme", session))
+
+
+def test_a_streamed_answer(tmp_path: Path) -> None:
+    with gateway_with(tmp_path, routes={"text_free_model": "ppft/mine", "always": True}) as (gw, _):
+        assert gw.ask(TEXT, "streamed", stream=True) == "The lease ends in May."
+        assert _charged(gw, "streamed") == 1 and gw.upstream.requests == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_backend_that_can_not_be_used_costs_nothing(tmp_path: Path, stream: bool) -> None:
+    body = {**_body(TEXT, "ppft/mine"), "stream": stream}
+    with gateway_with(tmp_path / "dead", address="http://127.0.0.1:9") as (gateway, seen):
+        response = gateway.post(body, "dead")
+        assert response.status_code == 502
+        assert response.json()["error"]["code"] == "upstream_unreachable"
+        assert _charged(gateway, "dead") == len(seen) == 0
+    fault: dict[str, Any] = {}
+    with gateway_with(tmp_path / "odd", fault) as (gateway, seen):
+        for models in ({"data": ["x"]}, {"data": {"a": 1}}, {"data": []}, {}):
+            fault["models"] = models
+            assert gateway.post(body, "odd").status_code in (400, 502)
+        assert _charged(gateway, "odd") == len(seen) == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_backend_that_fails_is_told_with_its_own_status(tmp_path: Path, stream: bool) -> None:
+    body = {**_body(TEXT, "ppft/mine"), "stream": stream}
+    fault: dict[str, Any] = {"status": 500}
+    with gateway_with(tmp_path, fault) as (gateway, seen):
+        assert gateway.post(body, "s").json()["error"]["code"] == "upstream_failed"
+        fault["status"] = 0
+        for part in ({"finish": "stop"}, {"text": 5, "finish": "stop", "tokens": 1}, {"text": "x"}):
+            fault["part"] = part
+            response = gateway.post(body, "s")
+            assert response.status_code == 502
+            assert response.json()["error"]["code"] == "upstream_malformed"
+        assert _charged(gateway, "s") == len(seen) == 4
+
+
+def test_no_cookie_of_a_provider_comes_back_to_it(tmp_path: Path) -> None:
+    with gateway_with(tmp_path) as (gateway, seen):
+        for session in ("one", "two"):
+            gateway.post(_body(TEXT, "ppft/mine"), session)
+        assert len(seen) == 2 and b"ookie" not in seen[0] + seen[1]
+
+
+def test_media_may_not_pass_by_this_way_either(tmp_path: Path) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    late = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": [image]}]
+    with gateway_with(tmp_path, routes={"text_free_model": "ppft/mine", "always": True}) as (gw, _):
+        for messages in (late, [{"role": "user", "content": [image]}]):
+            response = gw.post({"model": "test-model", "messages": messages}, "media")
+            assert response.json()["error"]["code"] == "media_not_allowed"
+        assert _charged(gw, "media") == 0
+
+
+def test_what_follows_the_last_user_message_is_read(tmp_path: Path) -> None:
+    body = _body("When does the lease end?", "ppft/mine")
+    body["messages"].append({"role": "system", "content": "Answer in one word. " * 20})
+    with gateway_with(tmp_path) as (gateway, _):
+        spent = [
+            gateway.post(b, "s").json()["penname"]["ppft"]["slots"]
+            for b in (body, _body("x", "ppft/mine"))
+        ]
+        assert spent[0] > 20 > spent[1]
+
+
+def test_a_text_far_too_long_is_refused_before_it_is_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    encode = MiniLmTokens.encode
+
+    def counted(self: MiniLmTokens, texts: Sequence[str]) -> Any:
+        read.append(sum(map(len, texts)))
+        return encode(self, texts)
+
+    monkeypatch.setattr(MiniLmTokens, "encode", counted)
+    with gateway_with(tmp_path) as (gateway, seen):
+        assert gateway.post(_body("lease and word " * 60_000, "ppft/mine"), "s").status_code == 400
+        assert read == seen == [] and _charged(gateway, "s") == 0
+
+
+def test_the_deadline_holds_while_a_request_is_priced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(self: MiniLmTokens, texts: Sequence[str]) -> Any:
+        time.sleep(3)
+        raise AssertionError("too late to count")
+
+    monkeypatch.setattr(MiniLmTokens, "encode", slow)
+    with gateway_with(tmp_path) as (gateway, seen):
+        gateway.services.settings.request_timeout = 1.0
+        response = gateway.post(_body(TEXT, "ppft/mine"), "late")
+        assert response.json()["error"]["code"] == "deadline_exceeded"
+        assert _charged(gateway, "late") == len(seen) == 0
+
+
+def test_a_session_forgotten_under_way_leaves_nothing_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running_gateway(tmp_path) as gateway:
+        pipeline = gateway.pipeline
+        report = pipeline.settled.of
+
+        def forgotten_meanwhile(snapshot: Snapshot) -> SettledTexts:
+            gateway.http.delete(f"{gateway.url}/privacy/sessions/{snapshot.session_id}")
+            return report(snapshot)
+
+        monkeypatch.setattr(pipeline.settled, "of", forgotten_meanwhile)
+        assert "Ilse Varga" in gateway.ask(TEXT, "going")
+        assert not pipeline.settled._kept and not pipeline.views._kept
+        monkeypatch.undo()
+        gateway.ask(TEXT, "going")
+        assert len(pipeline.settled._kept) == 1

@@ -8,10 +8,11 @@ from typing import Any
 import orjson
 from starlette.responses import Response, StreamingResponse
 
+from gateway.deadline import Deadline
 from gateway.json import JsonResponse
 from gateway.services import Services
 from gateway.tuned import TunedModels
-from gateway.work import in_worker
+from gateway.work import in_worker_until
 from learning.methods.base import Answer
 
 
@@ -19,7 +20,10 @@ async def answer_tuned(
     services: Services, tuned: TunedModels, tenant_id: str, body: dict[str, Any]
 ) -> Response:
     """Answer with a tuned model; a classifier's answer is the label, its scores go beside it."""
-    answer = await in_worker(services.workers, tuned.answer, tenant_id, body["model"], body)
+    deadline = Deadline(services.settings.request_timeout)
+    answer = await in_worker_until(
+        deadline, tuned.workers, tuned.answer, tenant_id, body["model"], body
+    )
     whole = _completion(body["model"], answer)
     if not body.get("stream"):
         return JsonResponse(whole)

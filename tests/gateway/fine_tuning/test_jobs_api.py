@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,8 @@ def file(trainer: Running) -> str:
         ({"epsilon": -1}, "method.dp_bitfit.epsilon", "greater than 0"),
         ({"epsilon": "lots"}, "method.dp_bitfit.epsilon", "valid number"),
         ({"delta": 0.5}, "method.dp_bitfit.delta", "smaller than 1 / dataset_size"),
+        ({"dataset_size": 10**18}, "method.dp_bitfit.dataset_size", "less than or equal"),
+        ({"phases": [{"steps": 10**6}] * 8, "steps": "auto"}, "method.dp_bitfit.steps", "8000000"),
         ({"n_epochs": 3}, "method.dp_bitfit", "not both"),
         ({"clipping": "none"}, "method.dp_bitfit.clipping", "'automatic'"),
         ({"report_loss": True}, "method.dp_bitfit.report_loss", "not permitted"),
@@ -278,3 +281,60 @@ def test_a_running_job_is_paused_resumed_and_finished(trainer: Running) -> None:
     assert f"Phase bitfit from step {done_before}" in messages
     assert done["steps_charged"] == done["steps_total"] == 30
     assert done["epsilon_spent"] == pytest.approx(done["epsilon_reserved"])
+
+
+def test_a_paused_job_that_is_cancelled_leaves_no_checkpoint(trainer: Running) -> None:
+    jobs = trainer.acme.fine_tuning.jobs
+    made = trainer.create(trainer.upload(rows(30, next(salts))), steps=300, batch_size=5)
+    trainer.wait_for_steps(made.id)
+    jobs.pause(made.id)
+    trainer.wait(made.id, "paused")
+    assert (trainer.folder(made.id) / "checkpoint").exists()
+    jobs.cancel(made.id)
+    left = {path.name for path in trainer.folder(made.id).iterdir()}
+    assert left <= {"worker.log", "events.jsonl"}
+
+
+def test_validation_rows_are_no_training_rows(trainer: Running, file: str) -> None:
+    mixed = trainer.upload(rows(3, "v") + rows(40, "bad-").splitlines()[7])
+    for validation in (file, mixed):
+        error = refused(trainer, file, validation_file=validation)
+        assert error.code == "invalid_validation_file" and CANARY not in str(error)
+    assert "line 4" in str(error)
+
+
+@pytest.mark.parametrize("after", ["ftevent-" + "f" * 16, "ftckpt_" + "1" * 40, "ftevent--5", "x"])
+def test_a_bad_cursor_is_a_400(trainer: Running, trained: Any, after: str) -> None:
+    for listed in (
+        trainer.acme.fine_tuning.jobs.list_events,
+        trainer.acme.fine_tuning.jobs.checkpoints.list,
+    ):
+        with pytest.raises(openai.BadRequestError, match="after"):
+            listed(trained.id, after=after)
+
+
+def test_an_empty_idempotency_key_is_none(trainer: Running) -> None:
+    headers = {"Idempotency-Key": ""}
+    made = [
+        trainer.create(trainer.upload(rows(30, next(salts))), extra_headers=headers, steps=300)
+        for _ in range(2)
+    ]
+    assert made[0].id != made[1].id
+    for job in made:
+        trainer.acme.fine_tuning.jobs.cancel(job.id)
+        trainer.wait(job.id, "cancelled", "succeeded")
+
+
+def test_a_tuned_model_needs_no_thread_of_the_other_chats(trainer: Running) -> None:
+    made = trainer.create(trainer.upload(rows(30, next(salts))), steps=1, epsilon=1.0)
+    name = trainer.wait(made.id).fine_tuned_model
+    held = threading.Event()
+    for _ in range(trainer.services.settings.worker_threads):
+        trainer.services.workers.submit(held.wait, 30)
+    try:
+        answer = trainer.acme.with_options(timeout=20).chat.completions.create(
+            model=name, messages=[{"role": "user", "content": "a wonderful delight"}]
+        )
+    finally:
+        held.set()
+    assert answer.choices[0].message.content in ("good", "bad")

@@ -54,6 +54,7 @@ def test_blank_lines_do_not_shift_the_numbers() -> None:
         (json.dumps({"text": SECRET, "label": 1.5}), 'field "label"'),
         (json.dumps({"text": SECRET, "label": SECRET * 10}), "longer than 64"),
         (json.dumps({"text": "  ", "label": SECRET}), 'field "text"'),
+        ('{"text": "Oberhuber \\ud800", "label": "x"}', "half of a character"),
         (json.dumps({"messages": []}), 'field "messages"'),
         (json.dumps({"messages": [SECRET]}), 'field "messages[0]"'),
         (json.dumps(chat(("user", SECRET))), "end with the message of the assistant"),
