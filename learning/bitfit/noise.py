@@ -1,13 +1,17 @@
-"""Gaussian noise out of the operating system's CSPRNG."""
+"""Gaussian noise out of cryptographic random bits."""
 
 import secrets
 from typing import Final, Protocol
 
 import torch
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES256
+from cryptography.hazmat.primitives.ciphers.modes import CTR
 from torch import Tensor
 
-from privacy.randomness import SystemRandomness
-
+# Draws of one turn: their buffers stay in the processor's cache.
+_TURN: Final = 2**16
+_BITS: Final = 52
 # Above this, on an accelerator, drawing on the host would cost more than the step itself.
 _HOST_DRAWS: Final = 2**20
 
@@ -20,23 +24,38 @@ class NoiseSource(Protocol):
 
 
 class SystemNoise:
-    """Every draw comes from the operating system; nothing is kept, nothing can be replayed.
+    """Every draw has a 256-bit key of its own from the operating system; nothing can be replayed.
 
-    Inverse CDF in fp64 over 52 random bits, rounded to fp32. Torch's generator for the CPU would
-    not do: whatever its seed, it keeps 32 bits of it, few enough to try them all. Only large draws
-    on an accelerator (full fine-tuning) use the device's Philox generator, which keeps 64 bits, with
-    a fresh seed for every draw. The floating-point gap of DP-SGD (docs/bitfit.md) applies.
+    AES-256 in counter mode stretches the key, inverse CDF in fp64 over 52 bits makes it normal, and
+    the result is rounded to fp32. Torch's generator for the CPU would not do: whatever its seed, it
+    keeps 32 bits of it, few enough to try them all. Only large draws on an accelerator (full
+    fine-tuning) use the device's Philox generator, which keeps 64 bits, with a fresh seed for every
+    draw. The floating-point gap of DP-SGD (docs/bitfit.md) applies.
     """
 
     def normal(self, size: int, device: torch.device) -> Tensor:
         if device.type == "cpu" or size <= _HOST_DRAWS:
-            uniform = torch.from_numpy(SystemRandomness().uniform(size))
-            normal: Tensor = torch.special.ndtri(uniform)
-            return normal.to(device, torch.float32)
+            return _host_normal(size).to(device)
         generator = torch.Generator(device)
         # A signed 64-bit integer is what every device's generator accepts.
         generator.manual_seed(secrets.randbits(64) - 2**63)
         return torch.randn(size, generator=generator, device=device, dtype=torch.float32)
+
+
+def _host_normal(size: int) -> Tensor:
+    # A key is used once, so the counter may begin at zero.
+    stream = Cipher(AES256(secrets.token_bytes(32)), CTR(bytes(16))).encryptor()
+    out = torch.empty(size, dtype=torch.float32)
+    turn = min(_TURN, size)
+    zeros = bytes(8 * turn)
+    uniform = torch.empty(turn, dtype=torch.float64)
+    for start in range(0, size, _TURN):
+        words = torch.frombuffer(bytearray(stream.update(zeros)), dtype=torch.int64)
+        # Half a unit in the last place keeps 0 and 1 out, where the inverse CDF is infinite.
+        uniform.copy_(words.bitwise_and_(2**_BITS - 1)).add_(0.5).mul_(2.0**-_BITS)
+        part = out[start : start + turn]
+        part.copy_(torch.special.ndtri(uniform)[: len(part)])
+    return out
 
 
 class SeededNoise:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from scipy.stats import kstest
 from torch import Tensor, nn
 
 from learning.bitfit import PrivacyError, PrivacySettings, make_private
@@ -222,6 +223,11 @@ def test_noise_has_the_stated_deviation_and_never_repeats() -> None:
     assert (
         abs(float((draw**4).mean()) - 3) < 0.08 and float((draw.abs() > 3).double().mean()) > 2e-3
     )
+    # The rare outcomes of a goodness-of-fit test are rarer than a broken machine.
+    assert kstest(draw.numpy(), "norm").pvalue > 1e-9
+    turns = system.normal(2 * 2**16 + 3, torch.device("cpu"))
+    assert len(turns.unique()) > 130_000 and not torch.equal(turns[: 2**16], turns[2**16 : 2**17])
+    assert [len(system.normal(size, torch.device("cpu"))) for size in (0, 1, 3)] == [0, 1, 3]
     assert isinstance(make_private(Model(), PrivacySettings(1.0, 1.0))._noise, SystemNoise)
 
 
