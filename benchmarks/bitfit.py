@@ -66,12 +66,13 @@ class Shape:
 
 QUICK = [Shape("minilm", 64, 8)]
 CPU = [
-    Shape("minilm", 64, 8),
-    Shape("minilm", 256, 8),
-    Shape("minilm", 64, 32),
+    *(Shape("minilm", length, 8) for length in (64, 128, 256, 512, 1024)),
+    *(Shape("minilm", 64, batch) for batch in (16, 32, 64)),
     Shape("bert-base", 64, 8),
-    Shape("gpt2-small", 64, 4),
-    Shape("vit-base", 197, 4),
+    Shape("bert-base", 256, 8),
+    Shape("gpt2-small", 64, 8),
+    Shape("gpt2-small", 256, 8),
+    Shape("vit-base", 197, 8),
 ]
 CUDA = [
     *(Shape("bert-base", length, 32) for length in (64, 128, 256, 512)),
@@ -83,7 +84,7 @@ CUDA = [
 ]
 # The overhead over BiTFiT against the length, at a constant number of tokens.
 FLAT_QUICK = [Shape("minilm", 64, 8), Shape("minilm", 256, 2)]
-FLAT = [Shape("minilm", 64, 16), Shape("minilm", 256, 4), Shape("minilm", 512, 2)]
+FLAT = [Shape("minilm", length, 1024 // length) for length in (64, 128, 256, 512, 1024)]
 FLAT_CUDA = [Shape("gpt2-small", length, 16384 // length) for length in (64, 256, 1024)]
 
 
@@ -387,7 +388,7 @@ def main() -> None:
         ("cuda", True): (CUDA[:1], FLAT_CUDA[:2]),
         ("cuda", False): (CUDA, FLAT_CUDA),
     }[options.device, options.quick]
-    repeats = options.repeats or (3 if options.quick else 5 if options.device == "cpu" else 20)
+    repeats = options.repeats or (3 if options.device == "cpu" else 20)
     results = [
         {**asdict(shape), "methods": measure(shape, METHODS, options.device, repeats, frozen)}
         for shape in shapes

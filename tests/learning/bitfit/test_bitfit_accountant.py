@@ -5,6 +5,7 @@ from typing import Any
 
 import dp_accounting
 import numpy as np
+import prv_accountant
 import pytest
 from opacus.accountants import PRVAccountant, RDPAccountant
 
@@ -69,6 +70,29 @@ def test_between_prv_and_rdp(q: float, sigma: float, steps: int) -> None:
     event = dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma))
     rdp.compose(event, steps)
     assert ours < rdp.get_epsilon(1e-5)
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [[(0.01, 1.0, 1000)], [(0.05, 1.5, 200)], [(0.02, 1.0, 100), (0.01, 1.2, 400)]],
+)
+def test_within_the_bounds_of_prv_accountant(phases: list[tuple[float, float, int]]) -> None:
+    """Its lower and upper bound hold with certainty, for several phases, too."""
+    counts = [steps for _, _, steps in phases]
+    steps = [
+        prv_accountant.PoissonSubsampledGaussianMechanism(
+            sampling_probability=q, noise_multiplier=sigma
+        )
+        for q, sigma, _ in phases
+    ]
+    other = prv_accountant.PRVAccountant(
+        prvs=steps, max_self_compositions=counts, eps_error=0.01, delta_error=1e-10
+    )
+    low, _, high = other.compute_epsilon(delta=1e-5, num_self_compositions=counts)
+    account = Accountant()
+    for phase in phases:
+        account.charge(*phase)
+    assert low < account.epsilon(1e-5) < high
 
 
 def test_phases_and_reruns_add_up() -> None:
