@@ -68,7 +68,7 @@ def build_detector(settings: Settings) -> Detector:
     )
 
 
-def open_database(settings: Settings, url: str = "", *, create: bool = True) -> Database:
+def open_database(settings: Settings, *, create: bool = True) -> Database:
     """Open and upgrade the database of a data folder.
 
     Args:
@@ -77,7 +77,7 @@ def open_database(settings: Settings, url: str = "", *, create: bool = True) -> 
     Raises:
         StoreError: the database or the master key can not be used; the message says why.
     """
-    url = url or settings.resolved_database_url
+    url = settings.resolved_database_url
     parsed = parse_url(url)  # before anything is made
     if create:
         _make_folder(settings.data_dir)
@@ -107,9 +107,9 @@ def _make_folder(folder: Path) -> None:
         ) from None
 
 
-def build_services(settings: Settings, database_url: str = "") -> Services:
+def build_services(settings: Settings) -> Services:
     """Build everything that a request handler may use."""
-    db = open_database(settings, database_url)
+    db = open_database(settings)
     return Services(
         settings=settings,
         db=db,

@@ -11,11 +11,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     """What an operator can set from the environment; docs/settings.md is generated from it."""
 
-    model_config = SettingsConfigDict(env_prefix="PENNAME_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="PENNAME_", env_ignore_empty=True, extra="ignore")
 
     data_dir: Path = Field(
         Path(".penname"),
         description="Folder of the SQLite file, the key file and the index caches.",
+    )
+    config: Path | None = Field(
+        None,
+        description="Configuration file of `penname serve`; its `database_url`, where it has one, holds "
+        "for every command and before `PENNAME_DATABASE_URL`.",
     )
     database_url: str = Field(
         "", repr=False, description="SQLAlchemy URL; empty means SQLite in the data folder."

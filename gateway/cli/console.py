@@ -5,10 +5,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from gateway.settings import Settings
 
 # The names of errors whose message tells the user what to do; by name, so that nothing heavy loads.
 _MENDABLE = frozenset(
@@ -74,6 +78,24 @@ def print_json(value: object) -> None:
     import orjson
 
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
+def load_settings(**overrides: Any) -> "Settings":
+    """Return the settings in force: options that were given, then the configuration file's database.
+
+    Raises:
+        ConfigurationError: The configuration file is no such file.
+        ValidationError: A variable holds what its setting cannot be.
+    """
+    from gateway.settings import Settings
+
+    settings = Settings(**{key: value for key, value in overrides.items() if value is not None})
+    if settings.config is not None:
+        from gateway.config import load_config
+
+        if url := load_config(settings.config).database_url:
+            settings.database_url = url
+    return settings
 
 
 def parse_settings(pairs: list[str]) -> dict[str, object]:

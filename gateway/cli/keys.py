@@ -36,7 +36,7 @@ def create(
         print_json({"key": plain, "id": record.id, "role": record.role, "tenant": tenant})
         return
     Console().print(plain, markup=False, highlight=False, soft_wrap=True)
-    where = "the database of PENNAME_DATABASE_URL"
+    where = "the same database"
     if not settings.database_url:
         where = f"the data folder {settings.data_dir.absolute()}"
     note = Console(stderr=True, style="dim", highlight=False, markup=False, soft_wrap=True)

@@ -38,9 +38,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def _settings(**overrides: Any) -> Any:
-    from gateway.settings import Settings
+    from gateway.cli.console import load_settings
 
-    return Settings(**{key: value for key, value in overrides.items() if value is not None})
+    return load_settings(**overrides)
 
 
 def _version(wanted: bool) -> None:
@@ -71,7 +71,10 @@ def setup() -> None:
 @app.command()
 def serve(
     config: Annotated[
-        Path | None, typer.Option("--config", help="YAML file: model_list, policy, retrieval.")
+        Path | None,
+        typer.Option(
+            "--config", help="YAML file: model_list, policy, retrieval; default: PENNAME_CONFIG."
+        ),
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to bind.")] = None,
     port: Annotated[
@@ -82,7 +85,7 @@ def serve(
     """Run the gateway."""
     from gateway.cli.serve import run
 
-    run(config, _settings(host=host, port=port, data_dir=data_dir))
+    run(_settings(config=config, host=host, port=port, data_dir=data_dir))
 
 
 @app.command()

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from connectors.token_encoder import token_encoder
 from connectors.weights import CHAT_MODEL, cache_folder, chat_model_gguf
-from gateway.cli.console import CommandError, listening_socket
+from gateway.cli.console import CommandError, listening_socket, load_settings
 from gateway.settings import Settings
 from learning.ppft import corpora, dataset
 from learning.ppft.export import Encoded, Limits, encode, export, export_public
@@ -277,7 +277,7 @@ def _charge(
     from store.ledger import Ledger
     from store.tenants import TenantStore
 
-    db = open_database(Settings() if data_dir is None else Settings(data_dir=data_dir))
+    db = open_database(load_settings(data_dir=data_dir))
     try:
         TenantStore(db).ensure(tenant)
         with db.read() as session:

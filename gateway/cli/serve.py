@@ -2,10 +2,10 @@
 
 import logging
 import os
+import shlex
 import socket
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
 import uvicorn
 from rich.console import Console
@@ -29,18 +29,18 @@ def quiet_libraries() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def run(config_file: Path | None, settings: Settings) -> None:
+def run(settings: Settings) -> None:
     """Serve until interrupted."""
     logging.basicConfig(
         level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
     quiet_libraries()
-    config = load_config(config_file) if config_file else default_config()
+    config = load_config(settings.config) if settings.config else default_config()
     with (
         listening_socket(settings.host, settings.port) as bound,
-        closing(build_services(settings, config.database_url)) as services,
+        closing(build_services(settings)) as services,
     ):
-        _serve(config, services, bound, hints(config_file, services))
+        _serve(config, services, bound, hints(services))
 
 
 def _serve(
@@ -76,11 +76,13 @@ def address(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def hints(config_file: Path | None, services: Services) -> list[str]:
+def hints(services: Services) -> list[str]:
     """Return what a first user needs to know before a request can succeed."""
     lines = []
-    if config_file is None and not os.environ.get("OPENAI_API_KEY"):
+    if services.settings.config is None and not os.environ.get("OPENAI_API_KEY"):
         lines.append(f"no OPENAI_API_KEY: only the local model, {LOCAL_MODEL}")
     if not services.keys.list():
-        lines.append("no key yet; make one with: penname keys create")
+        file = services.settings.config
+        name = f"PENNAME_CONFIG={shlex.quote(str(file))} " if file else ""
+        lines.append(f"no key yet; make one with: {name}penname keys create")
     return lines

@@ -14,7 +14,7 @@ def page() -> str:
         "|---|---|---|",
     ]
     for name, field in Settings.model_fields.items():
-        default = "empty" if field.default == "" else f"`{field.default}`"
+        default = "empty" if field.default in ("", None) else f"`{field.default}`"
         lines.append(f"| `PENNAME_{name.upper()}` | {default} | {field.description} |")
     lines += [
         "",

@@ -19,7 +19,7 @@ def penname(
 ) -> Run:
     """Return a function of arguments to (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
-    for name in ("DATA_DIR", "DATABASE_URL", "MASTER_KEY", "PORT", "LOG_LEVEL"):
+    for name in ("CONFIG", "DATA_DIR", "DATABASE_URL", "MASTER_KEY", "PORT", "LOG_LEVEL"):
         monkeypatch.delenv(f"PENNAME_{name}", raising=False)
 
     def run(*arguments: str) -> tuple[int, str, str]:

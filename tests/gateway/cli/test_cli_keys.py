@@ -61,3 +61,22 @@ def test_nothing_to_rotate(penname) -> None:
     penname("keys", "create", "--data-dir", "d")
     code, out, _ = penname("keys", "rotate-master", "--data-dir", "d")
     assert code == 0 and "nothing to rotate" in out
+
+
+def test_every_command_finds_the_database_of_the_configuration_file(
+    penname, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.setenv("PENNAME_DATABASE_URL", f"sqlite:///{tmp_path / 'other.db'}")
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    (tmp_path / "penname.yaml").write_text(
+        f"model_list:\n- {{model_name: m, litellm_params: {{model: openai/m}}}}\ndatabase_url: {url}\n"
+    )
+    monkeypatch.setenv("PENNAME_CONFIG", "penname.yaml")
+    assert penname("keys", "create")[0] == 0
+    assert (tmp_path / "shared.db").exists() and not (tmp_path / "other.db").exists()
+    assert len(orjson.loads(penname("keys", "list", "--json")[1])) == 1
+    monkeypatch.setenv("PENNAME_CONFIG", "none.yaml")
+    code, _, err = penname("keys", "list")
+    assert code == 2 and "none.yaml: cannot be read" in err
+    monkeypatch.setenv("PENNAME_CONFIG", "")  # as good as not set
+    assert penname("keys", "create")[0] == 0 and (tmp_path / "other.db").exists()

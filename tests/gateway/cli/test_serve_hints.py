@@ -10,13 +10,13 @@ from gateway.cli.serve import address, hints
 def test_a_first_user_is_told_what_is_missing(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with open_services(tmp_path) as services:
-        told = "\n".join(hints(None, services))
+        told = "\n".join(hints(services))
         assert "no OPENAI_API_KEY: only the local model" in told
         assert "penname keys create" in told
         services.tenants.ensure("default")
         services.keys.create("client", "default")
         monkeypatch.setenv("OPENAI_API_KEY", "sk-x")
-        assert hints(None, services) == []
+        assert hints(services) == []
 
 
 def test_addresses() -> None:
