@@ -111,7 +111,7 @@ class ResponseStore:
         with self._db.read() as session:
             key = self._db.tenants.get(session, tenant_id)
             found = {row.id: row for row in session.execute(self._chain(tenant_id, response_id))}
-        turns = []
+        turns: list[StoredResponse] = []
         wanted: str | None = response_id
         while wanted is not None:
             if len(turns) == MOST_TURNS:

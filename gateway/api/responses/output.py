@@ -167,7 +167,7 @@ class Output:
             where = {"item_id": thing.id, "output_index": thing.index}
             item = thing.item(status)
             if isinstance(thing, _Call):
-                told = {"arguments": thing.arguments, "name": thing.name}
+                told = {"arguments": thing.arguments}
                 yield {"type": "response.function_call_arguments.done", **where, **told}
             else:
                 for number, part in enumerate(item["content"]):

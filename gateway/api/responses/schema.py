@@ -153,7 +153,9 @@ def parse_responses(raw: bytes) -> ResponsesRequest:
     body = json_object(raw)
     for name, why in UNSUPPORTED.items():
         if body.pop(name, None):
-            raise bad_request(f"{name} is not supported here: {why}.", name, "unsupported_parameter")
+            raise bad_request(
+                f"{name} is not supported here: {why}.", name, "unsupported_parameter"
+            )
     reasoning = body.get("reasoning")
     for name in ("summary", "generate_summary", "context", "mode"):
         if isinstance(reasoning, dict) and reasoning.pop(name, None):

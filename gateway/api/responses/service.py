@@ -1,0 +1,261 @@
+"""The work of a response: its conversation, its answer as object or events, and keeping it."""
+
+import contextlib
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from connectors.base import UpstreamError
+from gateway.api.chat.service import api_error
+from gateway.api.responses.items import Item, check_calls, read_input
+from gateway.api.responses.objects import failed, finished, opened, shown
+from gateway.api.responses.output import Event, Output
+from gateway.api.responses.schema import ResponsesRequest, check_include
+from gateway.api.responses.translate import chat_body
+from gateway.errors import ApiError, bad_request, not_found, unavailable
+from gateway.retrieve import Question, last_question
+from gateway.services import Services
+from gateway.session_id import named_session
+from gateway.work import in_worker
+from store.errors import NotFound, StoreError
+from store.models import new_id
+from store.responses import StoredResponse
+
+_NOT_STORED = (
+    "The answer could not be stored, so it is withheld; try again, or send 'store': false."
+)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A request with its conversation.
+
+    Attributes:
+        items: The input of this turn.
+        chat: The equivalent chat request, earlier turns included.
+    """
+
+    request: ResponsesRequest
+    items: list[Item] = field(repr=False)
+    chat: dict[str, Any] = field(repr=False)
+
+
+def read_turn(
+    services: Services, tenant_id: str, request: ResponsesRequest, headers: Mapping[str, str]
+) -> Turn:
+    """Read the input and, when it continues a response, what came before it.
+
+    Raises:
+        ApiError: 400 for input that can not be given to a model, for a response that there is not,
+            and for one that belongs to another session than the client names.
+    """
+    items = read_input(request.input)
+    before: list[Item] = []
+    session: str | None = None
+    if request.previous_response_id is not None:
+        turns = _chain(services, tenant_id, request.previous_response_id)
+        session = turns[-1].session_id
+        named = named_session(headers, _naming(request))
+        if named not in (None, session):
+            raise bad_request(
+                "previous_response_id belongs to another session than this request names; leave one of "
+                "them out.",
+                "previous_response_id",
+            )
+        before = [item for turn in turns for item in _spoken(turn)]
+    whole = [*before, *items]
+    check_calls(whole)
+    return Turn(request, items, chat_body(request, whole, session))
+
+
+def _naming(request: ResponsesRequest) -> dict[str, Any]:
+    return {"penname": request.penname, "metadata": request.metadata}
+
+
+def _chain(services: Services, tenant_id: str, response_id: str) -> list[StoredResponse]:
+    try:
+        return services.responses.chain(tenant_id, response_id)
+    except NotFound:
+        raise bad_request(
+            "There is no such response, or one before it was deleted: it was not stored, or its session "
+            "was forgotten.",
+            "previous_response_id",
+            "previous_response_not_found",
+        ) from None
+    except OverflowError:
+        raise bad_request(
+            "The conversation has too many turns; begin a new one.", "previous_response_id"
+        ) from None
+    except StoreError as error:
+        raise unavailable(f"The store cannot serve: {error}", "store_unavailable") from None
+
+
+def _spoken(turn: StoredResponse) -> list[Item]:
+    """Return what was said in a turn, as items."""
+    return [*turn.content["input"], *turn.content["response"]["output"]]
+
+
+class Answering:
+    """One response on its way: from the chunks of an answer to objects, events and the store.
+
+    Args:
+        session_id: The session to keep it in.
+        model: The public name of the model that was asked.
+        question: The context that was added to the request.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        tenant_id: str,
+        session_id: str,
+        turn: Turn,
+        model: str,
+        question: Question | None = None,
+    ) -> None:
+        self._services = services
+        self._tenant_id = tenant_id
+        self._session_id = session_id
+        self._turn = turn
+        self._include = check_include(turn.request.include or [])
+        self._begun_at = time.time()
+        self._response = opened(turn.request, new_id("resp_"), self._begun_at, model)
+        self._output = Output(_search(turn, question) if turn.request.searches else None)
+        self._number = 0
+
+    async def whole(self, completion: dict[str, Any]) -> dict[str, Any]:
+        """Return the response of a completion.  Raises ApiError."""
+        try:
+            self._output.feed(completion)
+        except UpstreamError as error:
+            raise api_error(error) from None
+        if not completion["choices"]:
+            raise api_error(UpstreamError("malformed"))
+        list(self._output.close())
+        return await self._done()
+
+    async def _done(self) -> dict[str, Any]:
+        response = finished(self._response, self._output, time.time())
+        if self._turn.request.stored:
+            response["store"] = await self._keep(response)
+        return shown(response, self._include)
+
+    async def _keep(self, response: dict[str, Any]) -> bool:
+        """Store the turn; False when its session was forgotten meanwhile."""
+
+        def work() -> bool:
+            return self._services.responses.add(
+                self._tenant_id,
+                self._session_id,
+                response["id"],
+                self._turn.request.previous_response_id,
+                {"response": response, "input": self._turn.items},
+                begun_at=self._begun_at,
+            )
+
+        try:
+            return await in_worker(self._services.workers, work)
+        except StoreError:
+            raise unavailable(_NOT_STORED, "store_unavailable") from None
+
+    async def events(self, chunks: AsyncIterator[dict[str, Any]]) -> AsyncGenerator[bytes, None]:
+        """Yield the frames of a streamed answer; a failure in mid-stream is ``response.failed``.
+
+        Args:
+            chunks: Restored chunks; may raise ApiError or UpstreamError.
+        """
+        try:
+            for kind in ("response.created", "response.in_progress"):
+                yield self._frame({"type": kind, "response": self._response})
+            for frame in self._frames(self._output.begin()):
+                yield frame
+            async for chunk in chunks:
+                for frame in self._frames(self._output.feed(chunk)):
+                    yield frame
+            for frame in self._frames(self._output.close()):
+                yield frame
+            response = await self._done()
+        except (ApiError, UpstreamError) as error:
+            told = error if isinstance(error, ApiError) else api_error(error)
+            code = "rate_limit_exceeded" if told.status == 429 else "server_error"
+            response = failed(self._response, self._output, code, told.message)
+            response = shown(response, self._include)
+        yield self._frame({"type": f"response.{response['status']}", "response": response})
+
+    def _frames(self, events: Iterable[Event]) -> list[bytes]:
+        return [self._frame(event) for event in events]
+
+    def _frame(self, event: Event) -> bytes:
+        if isinstance(event.get("item"), dict):
+            event = {
+                **event,
+                "item": shown({"output": [event["item"]]}, self._include)["output"][0],
+            }
+        numbered = {"type": event["type"], "sequence_number": self._number, **event}
+        self._number += 1
+        kind: str = event["type"]
+        return b"event: " + kind.encode() + b"\ndata: " + orjson.dumps(numbered) + b"\n\n"
+
+
+def _search(turn: Turn, question: Question | None) -> dict[str, Any]:
+    """Return the search of vector stores as the item that clients look for."""
+    _, text = last_question(turn.chat)
+    results = [
+        {"file_id": c.file_id, "filename": c.filename, "score": c.score, "text": c.text}
+        for c in (question.chunks if question is not None else ())
+    ]
+    return {
+        "id": new_id("fs_"),
+        "type": "file_search_call",
+        "status": "completed",
+        "queries": [text] if text.strip() else [],
+        "results": results,
+    }
+
+
+@contextlib.contextmanager
+def _existing() -> Iterator[None]:
+    try:
+        yield
+    except NotFound:
+        raise not_found("There is no such response.", "response_not_found", "response_id") from None
+
+
+def get_response(services: Services, tenant_id: str, response_id: str) -> dict[str, Any]:
+    """Return a stored response, results of searches included.  Raises ApiError 404."""
+    with _existing():
+        response: dict[str, Any] = services.responses.get(tenant_id, response_id).content[
+            "response"
+        ]
+    return response
+
+
+def input_items(
+    services: Services, tenant_id: str, response_id: str, order: str, after: str | None
+) -> list[Item]:
+    """Return what a response was given, earlier turns included, from the item after ``after``.
+
+    Raises:
+        ApiError: 404 for an unknown response, 400 for an unknown item.
+    """
+    with _existing():
+        *before, last = services.responses.chain(tenant_id, response_id)
+    items = [item for turn in before for item in _spoken(turn)] + list(last.content["input"])
+    if order == "desc":
+        items.reverse()
+    if after is None:
+        return items
+    for number, item in enumerate(items):
+        if item["id"] == after:
+            return items[number + 1 :]
+    raise bad_request("after: there is no such item.", "after")
+
+
+def delete_response(services: Services, tenant_id: str, response_id: str) -> dict[str, Any]:
+    """Delete a stored response.  Raises ApiError 404."""
+    if not services.responses.delete(tenant_id, response_id):
+        raise not_found("There is no such response.", "response_not_found", "response_id")
+    return {"id": response_id, "object": "response", "deleted": True}
