@@ -111,16 +111,16 @@ class ResponseStore:
         with self._db.read() as session:
             key = self._db.tenants.get(session, tenant_id)
             found = {row.id: row for row in session.execute(self._chain(tenant_id, response_id))}
-        turns: list[StoredResponse] = []
+        rows: list[Row[*tuple[Any, ...]]] = []
         wanted: str | None = response_id
         while wanted is not None:
-            if len(turns) == MOST_TURNS:
+            if len(rows) == MOST_TURNS:
                 raise OverflowError("A conversation has too many turns.")
             if wanted not in found:
                 raise _no_response()
-            turns.append(_read(key, tenant_id, found[wanted]))
-            wanted = turns[-1].previous_id
-        return turns[::-1]
+            rows.append(found[wanted])
+            wanted = rows[-1].previous_id
+        return [_read(key, tenant_id, row) for row in reversed(rows)]
 
     def _chain(self, tenant_id: str, response_id: str) -> Select[*tuple[Any, ...]]:
         last = (

@@ -109,14 +109,12 @@ class Output:
                 continue
             delta = choice["delta"] if "delta" in choice else choice["message"]
             for kind, name in (("output_text", "content"), ("refusal", "refusal")):
-                yield from self._say(kind, delta.get(name))
+                yield from self._say(kind, _text(delta.get(name)))
             for position, call in enumerate(delta.get("tool_calls") or ()):
                 yield from self._call(call.get("index", position), call)
             self.finish = choice.get("finish_reason") or self.finish
 
-    def _say(self, kind: str, text: Any) -> Iterator[Event]:
-        if text is not None and not isinstance(text, str):
-            raise TypeError("a text that is none")
+    def _say(self, kind: str, text: str) -> Iterator[Event]:
         if text:
             yield from self._open(kind)
             message = self._opened()
@@ -144,14 +142,14 @@ class Output:
         function = given["function"]
         call = self._calls.get(key)
         if call is None:
-            name = function["name"]
-            if not isinstance(name, str) or not name:
+            name = _text(function["name"])
+            if not name:
                 raise ValueError("a call without a name")
-            call_id = given.get("id") or new_id("call_")
+            call_id = _text(given.get("id")) or new_id("call_")
             call = self._calls[key] = _Call(self._count, call_id, name)
             self._count += 1
             yield _added(call.index, call.item("in_progress"))
-        arguments = function.get("arguments")
+        arguments = _text(function.get("arguments"))
         if arguments:
             call.arguments += arguments
             where = {"item_id": call.id, "output_index": call.index}
@@ -192,6 +190,12 @@ class Output:
         """Return the items, the search first."""
         search = [self._search] if self._search else []
         return [*search, *(thing.item(status or self.item_status) for thing in self._items())]
+
+
+def _text(value: Any) -> str:
+    if value is not None and not isinstance(value, str):
+        raise TypeError("a text that is none")
+    return value or ""
 
 
 def _part(kind: str, text: str) -> dict[str, Any]:

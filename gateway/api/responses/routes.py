@@ -78,6 +78,15 @@ async def _tuned(
     request: Request, who: Principal, app: Services, turn: Turn, deadline: Deadline
 ) -> Response:
     """Answer with a tuned model: nothing leaves; a session is needed only to keep the response."""
+    wanted = turn.request.text.format if turn.request.text else None
+    for name, given in (
+        ("tools", turn.request.tools),
+        ("text.format", wanted is not None and wanted.type != "text"),
+    ):
+        if given:
+            raise bad_request(
+                f"{name} is not supported by fine-tuned models.", name, "unsupported_parameter"
+            )
     completion = await tuned_completion(
         app, request.app.state.tuned, who.tenant_id, turn.chat, deadline
     )

@@ -38,7 +38,7 @@ class Turn:
         chat: The equivalent chat request, earlier turns included.
     """
 
-    request: ResponsesRequest
+    request: ResponsesRequest = field(repr=False)
     items: list[Item] = field(repr=False)
     chat: dict[str, Any] = field(repr=False)
 
