@@ -125,7 +125,7 @@ class Stream:
                     chunk = await self._next()
             except UpstreamError as error:
                 told = api_error(error)
-        self._report(told)
+        self._report()
         if told is not None:
             raise told
 
@@ -137,17 +137,21 @@ class Stream:
                     yield _frame(chunk)
                 yield b"data: [DONE]\n\n"
             except ApiError as error:
+                self.refused(error)
                 yield _frame(error.body())
 
-    def _report(self, told: ApiError | None) -> None:
-        events, request_id = self._pipeline.events, self._prepared.request_id
-        if told is not None:
-            events.emit(Refused(request_id, self._tenant_id, told.status, told.code))
+    def refused(self, error: ApiError) -> None:
+        """Tell that the answer ended with an error."""
+        self._pipeline.events.emit(
+            Refused(self._prepared.request_id, self._tenant_id, error.status, error.code)
+        )
+
+    def _report(self) -> None:
         transcript = self._restorer.transcript
         indices = sorted(transcript.received)
-        events.emit(
+        self._pipeline.events.emit(
             Answered(
-                request_id,
+                self._prepared.request_id,
                 self._prepared.session_id,
                 tuple(transcript.received[i] for i in indices),
                 tuple(transcript.restored[i] for i in indices),

@@ -1,7 +1,7 @@
 """``/v1/responses``."""
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -29,29 +29,36 @@ router = APIRouter(prefix="/v1/responses")
 
 Who = Annotated[Principal, Depends(principal)]
 App = Annotated[Services, Depends(services)]
+Told = Callable[[ApiError], None]
 
 
 @router.post("")
 async def create_response(request: Request, who: Who, app: App) -> Response:
     """OpenAI's responses, streamed or whole."""
     pipeline: Pipeline = request.app.state.pipeline
-    try:
-        return await _answer(request, who, app, pipeline)
-    except ApiError as error:
+
+    def refused(error: ApiError) -> None:
         pipeline.events.emit(
             Refused(request.state.request_id, who.tenant_id, error.status, error.code)
         )
+
+    try:
+        return await _answer(request, who, app, pipeline, refused)
+    except ApiError as error:
+        refused(error)
         raise
 
 
-async def _answer(request: Request, who: Principal, app: Services, pipeline: Pipeline) -> Response:
+async def _answer(
+    request: Request, who: Principal, app: Services, pipeline: Pipeline, refused: Told
+) -> Response:
     parsed = parse_responses(await read_body(request, app.settings.max_body_bytes))
     deadline = Deadline(app.settings.request_timeout)
     turn = await in_worker_until(
         deadline, app.workers, service.read_turn, app, who.tenant_id, parsed, request.headers
     )
     if parsed.model.startswith(PREFIX):
-        return await _tuned(request, who, app, turn, deadline)
+        return await _tuned(request, who, app, turn, deadline, refused)
     prepared = await in_worker_until(
         deadline,
         app.workers,
@@ -71,11 +78,16 @@ async def _answer(request: Request, who: Principal, app: Services, pipeline: Pip
         return JsonResponse(await answering.whole(completion), headers=headers)
     stream = Stream(pipeline, prepared, who.tenant_id, deadline)
     await stream.start()
-    return _streamed(answering, stream.chunks(), headers)
+    return _streamed(answering, stream.chunks(), headers, refused)
 
 
 async def _tuned(
-    request: Request, who: Principal, app: Services, turn: Turn, deadline: Deadline
+    request: Request,
+    who: Principal,
+    app: Services,
+    turn: Turn,
+    deadline: Deadline,
+    refused: Told,
 ) -> Response:
     """Answer with a tuned model: nothing leaves; a session is needed only to keep the response."""
     wanted = turn.request.text.format if turn.request.text else None
@@ -101,7 +113,7 @@ async def _tuned(
             yield chunk
         yield {"choices": [], "usage": completion["usage"]}
 
-    return _streamed(answering, chunks(), headers)
+    return _streamed(answering, chunks(), headers, refused)
 
 
 def _session(request: Request, who: Principal, app: Services, turn: Turn) -> str:
@@ -113,13 +125,16 @@ def _session(request: Request, who: Principal, app: Services, turn: Turn) -> str
 
 
 def _streamed(
-    answering: Answering, chunks: AsyncGenerator[dict[str, Any], None], headers: Mapping[str, str]
+    answering: Answering,
+    chunks: AsyncGenerator[dict[str, Any], None],
+    headers: Mapping[str, str],
+    refused: Told,
 ) -> Response:
     async def frames() -> AsyncIterator[bytes]:
         # A client that goes away ends the upstream's stream, too.
         async with (
             contextlib.aclosing(chunks),
-            contextlib.aclosing(answering.events(chunks)) as own,
+            contextlib.aclosing(answering.events(chunks, refused)) as own,
         ):
             async for frame in own:
                 yield frame

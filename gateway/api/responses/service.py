@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,11 +161,14 @@ class Answering:
         except StoreError:
             raise unavailable(_NOT_STORED, "store_unavailable") from None
 
-    async def events(self, chunks: AsyncIterator[dict[str, Any]]) -> AsyncGenerator[bytes, None]:
+    async def events(
+        self, chunks: AsyncIterator[dict[str, Any]], refused: Callable[[ApiError], None]
+    ) -> AsyncGenerator[bytes, None]:
         """Yield the frames of a streamed answer; a failure in mid-stream is ``response.failed``.
 
         Args:
-            chunks: Restored chunks; may raise ApiError or UpstreamError.
+            chunks: Restored chunks; may raise ApiError.
+            refused: Told of a failure.
         """
         try:
             for kind in ("response.created", "response.in_progress"):
@@ -180,6 +183,7 @@ class Answering:
             response = await self._done()
         except (ApiError, UpstreamError) as error:
             told = error if isinstance(error, ApiError) else api_error(error)
+            refused(told)
             code = "rate_limit_exceeded" if told.status == 429 else "server_error"
             response = failed(self._response, self._output, code, told.message)
             response = shown(response, self._include)
