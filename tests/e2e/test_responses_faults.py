@@ -248,3 +248,22 @@ def test_streams_of_other_shapes_pass(scripted: Gateway) -> None:
         found = _events(response)[-1]["response"] if stream_it else response.json()
         assert found["output"][0]["content"][0]["text"] == ""
         assert found["status"] == "completed"
+
+
+def test_an_unexpected_fault_leaves_no_traceback(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("cannot handle Ilse Varga")
+
+    monkeypatch.setattr("gateway.api.responses.service.finished", broken)
+    with kept_log() as log:
+        streamed = gateway.post(_body(), "unexpected", "/responses")
+        whole = gateway.post(_body(False), "unexpected", "/responses")
+    last = _events(streamed)[-1]
+    assert (last["type"], last["code"]) == ("error", "internal_error")
+    assert whole.status_code == 500
+    assert set(whole.json()["error"]) == {"message", "type", "param", "code"}
+    assert len(log.serious()) == 2
+    assert "cannot handle" not in streamed.text + whole.text + "".join(log.lines)
+    assert not any(c in "".join(log.lines) for c in CANARIES)

@@ -137,11 +137,10 @@ class Stream:
                     yield _frame(chunk)
                 yield b"data: [DONE]\n\n"
             except ApiError as error:
-                self.refused(error)
+                self._refused(error)
                 yield _frame(error.body())
 
-    def refused(self, error: ApiError) -> None:
-        """Tell that the answer ended with an error."""
+    def _refused(self, error: ApiError) -> None:
         self._pipeline.events.emit(
             Refused(self._prepared.request_id, self._tenant_id, error.status, error.code)
         )

@@ -99,11 +99,10 @@ async def _tuned(
             raise bad_request(
                 f"{name} is not supported by fine-tuned models.", name, "unsupported_parameter"
             )
-    completion = await tuned_completion(
-        app, request.app.state.tuned, who.tenant_id, turn.chat, deadline
-    )
+    tuned = request.app.state.tuned
     session = await in_worker(app.workers, _session, request, who, app, turn)
     answering = Answering(app, who.tenant_id, session, turn, turn.request.model)
+    completion = await tuned_completion(app, tuned, who.tenant_id, turn.chat, deadline)
     headers = {"x-penname-session": session}
     if not turn.request.stream:
         return JsonResponse(await answering.whole(completion), headers=headers)
@@ -117,6 +116,7 @@ async def _tuned(
 
 
 def _session(request: Request, who: Principal, app: Services, turn: Turn) -> str:
+    request.app.state.tuned.get(who.tenant_id, turn.request.model)  # else nothing is opened
     hasher = app.tenants.entity_hasher(who.tenant_id)
     session_id = session_id_of(request.headers, turn.chat, who.key_id, hasher)
     if turn.request.stored:

@@ -22,6 +22,11 @@ UNSUPPORTED: Final = {
     "max_completion_tokens": "this interface calls it max_output_tokens",
     "response_format": "this interface calls it text.format",
     "reasoning_effort": "this interface calls it reasoning.effort",
+    **dict.fromkeys(
+        "n stop seed frequency_penalty presence_penalty logit_bias prediction functions "
+        "function_call modalities audio web_search_options".split(),
+        "it is a field of chat completions only",
+    ),
 }
 _INCLUDABLE: Final = frozenset(
     "file_search_call.results web_search_call.results web_search_call.action.sources "

@@ -1,6 +1,7 @@
 """The work of a response: its conversation, its answer as object or events, and keeping it."""
 
 import contextlib
+import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,12 @@ from store.errors import NotFound, StoreError
 from store.models import new_id
 from store.responses import StoredResponse
 
+_log = logging.getLogger(__name__)
+_UNEXPECTED = {
+    "code": "internal_error",
+    "message": "An unexpected error occurred.",
+    "param": None,
+}
 _NOT_STORED = (
     "The answer could not be stored, so it is withheld; try again, or send 'store': false."
 )
@@ -164,7 +171,8 @@ class Answering:
     async def events(
         self, chunks: AsyncIterator[dict[str, Any]], refused: Callable[[ApiError], None]
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the frames of a streamed answer; a failure in mid-stream is ``response.failed``.
+        """Yield the frames of a streamed answer; a failure in mid-stream is ``response.failed``,
+        an unexpected one ``error``.
 
         Args:
             chunks: Restored chunks; may raise ApiError.
@@ -187,6 +195,11 @@ class Answering:
             code = "rate_limit_exceeded" if told.status == 429 else "server_error"
             response = failed(self._response, self._output, code, told.message)
             response = shown(response, self._include)
+        except Exception as error:
+            # Neither text nor traceback: both may quote the answer.
+            _log.error("a streamed response failed: %s", type(error).__name__)
+            yield self._frame({"type": "error", **_UNEXPECTED})
+            return
         yield self._frame({"type": f"response.{response['status']}", "response": response})
 
     def _frames(self, events: Iterable[Event]) -> list[bytes]:
