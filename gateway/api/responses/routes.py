@@ -9,10 +9,10 @@ from fastapi.responses import StreamingResponse
 
 from gateway.api.chat.service import Stream, charged, complete
 from gateway.api.chat.tuned import chunks_of, tuned_completion
-from gateway.api.responses import service
+from gateway.api.responses import stored
 from gateway.api.responses.objects import page, shown
 from gateway.api.responses.schema import check_include, parse_responses
-from gateway.api.responses.service import Answering, Turn
+from gateway.api.responses.service import Answering, Turn, read_turn
 from gateway.auth import Principal, principal, services
 from gateway.body import read_body
 from gateway.deadline import Deadline
@@ -55,7 +55,7 @@ async def _answer(
     parsed = parse_responses(await read_body(request, app.settings.max_body_bytes))
     deadline = Deadline(app.settings.request_timeout)
     turn = await in_worker_until(
-        deadline, app.workers, service.read_turn, app, who.tenant_id, parsed, request.headers
+        deadline, app.workers, read_turn, app, who.tenant_id, parsed, request.headers
     )
     if parsed.model.startswith(PREFIX):
         return await _tuned(request, who, app, turn, deadline, refused)
@@ -159,13 +159,13 @@ def retrieve_response(
     if stream:
         raise bad_request("Only responses in the background can be streamed again.", "stream")
     include = _included(request)
-    return JsonResponse(shown(service.get_response(app, who.tenant_id, response_id), include))
+    return JsonResponse(shown(stored.get_response(app, who.tenant_id, response_id), include))
 
 
 @router.delete("/{response_id}")
 def delete_response(response_id: str, who: Who, app: App) -> Response:
     """Delete a stored response."""
-    return JsonResponse(service.delete_response(app, who.tenant_id, response_id))
+    return JsonResponse(stored.delete_response(app, who.tenant_id, response_id))
 
 
 @router.get("/{response_id}/input_items")
@@ -180,12 +180,12 @@ def list_input_items(
 ) -> Response:
     """Return what a response was given, earlier turns included."""
     include = _included(request)
-    items = service.input_items(app, who.tenant_id, response_id, order, after)
+    items = stored.input_items(app, who.tenant_id, response_id, order, after)
     return JsonResponse(page(shown({"output": items}, include)["output"], limit))
 
 
 @router.post("/{response_id}/cancel")
 def cancel_response(response_id: str, who: Who, app: App) -> Response:
     """Refuse: nothing runs in the background here."""
-    service.get_response(app, who.tenant_id, response_id)
+    stored.get_response(app, who.tenant_id, response_id)
     raise bad_request("Only responses in the background can be cancelled.", "response_id")

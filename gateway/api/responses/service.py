@@ -1,9 +1,8 @@
 """The work of a response: its conversation, its answer as object or events, and keeping it."""
 
-import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,15 +14,15 @@ from gateway.api.responses.items import Item, check_calls, read_input
 from gateway.api.responses.objects import failed, finished, opened, shown
 from gateway.api.responses.output import Event, Output
 from gateway.api.responses.schema import ResponsesRequest, check_include
+from gateway.api.responses.stored import earlier_turns, spoken
 from gateway.api.responses.translate import chat_body
-from gateway.errors import ApiError, bad_request, not_found, unavailable
+from gateway.errors import ApiError, bad_request, unavailable
 from gateway.retrieve import Question, last_question
 from gateway.services import Services
 from gateway.session_id import named_session
 from gateway.work import in_worker
-from store.errors import NotFound, StoreError
+from store.errors import StoreError
 from store.models import new_id
-from store.responses import StoredResponse
 
 _log = logging.getLogger(__name__)
 _UNEXPECTED = {
@@ -63,7 +62,7 @@ def read_turn(
     before: list[Item] = []
     session: str | None = None
     if request.previous_response_id is not None:
-        turns = _chain(services, tenant_id, request.previous_response_id)
+        turns = earlier_turns(services, tenant_id, request.previous_response_id)
         session = turns[-1].session_id
         named = named_session(headers, _naming(request))
         if named not in (None, session):
@@ -72,7 +71,7 @@ def read_turn(
                 "them out.",
                 "previous_response_id",
             )
-        before = [item for turn in turns for item in _spoken(turn)]
+        before = [item for turn in turns for item in spoken(turn)]
     whole = [*before, *items]
     check_calls(whole)
     return Turn(request, items, chat_body(request, whole, session))
@@ -80,29 +79,6 @@ def read_turn(
 
 def _naming(request: ResponsesRequest) -> dict[str, Any]:
     return {"penname": request.penname, "metadata": request.metadata}
-
-
-def _chain(services: Services, tenant_id: str, response_id: str) -> list[StoredResponse]:
-    try:
-        return services.responses.chain(tenant_id, response_id)
-    except NotFound:
-        raise bad_request(
-            "There is no such response, or one before it was deleted: it was not stored, or its session "
-            "was forgotten.",
-            "previous_response_id",
-            "previous_response_not_found",
-        ) from None
-    except OverflowError:
-        raise bad_request(
-            "The conversation has too many turns; begin a new one.", "previous_response_id"
-        ) from None
-    except StoreError as error:
-        raise unavailable(f"The store cannot serve: {error}", "store_unavailable") from None
-
-
-def _spoken(turn: StoredResponse) -> list[Item]:
-    """Return what was said in a turn, as items."""
-    return [*turn.content["input"], *turn.content["response"]["output"]]
 
 
 class Answering:
@@ -231,48 +207,3 @@ def _search(turn: Turn, question: Question | None) -> dict[str, Any]:
         "queries": [text] if text.strip() else [],
         "results": results,
     }
-
-
-@contextlib.contextmanager
-def _existing() -> Iterator[None]:
-    try:
-        yield
-    except NotFound:
-        raise not_found("There is no such response.", "response_not_found", "response_id") from None
-
-
-def get_response(services: Services, tenant_id: str, response_id: str) -> dict[str, Any]:
-    """Return a stored response, results of searches included.  Raises ApiError 404."""
-    with _existing():
-        response: dict[str, Any] = services.responses.get(tenant_id, response_id).content[
-            "response"
-        ]
-    return response
-
-
-def input_items(
-    services: Services, tenant_id: str, response_id: str, order: str, after: str | None
-) -> list[Item]:
-    """Return what a response was given, earlier turns included, from the item after ``after``.
-
-    Raises:
-        ApiError: 404 for an unknown response, 400 for an unknown item.
-    """
-    with _existing():
-        *before, last = services.responses.chain(tenant_id, response_id)
-    items = [item for turn in before for item in _spoken(turn)] + list(last.content["input"])
-    if order == "desc":
-        items.reverse()
-    if after is None:
-        return items
-    for number, item in enumerate(items):
-        if item["id"] == after:
-            return items[number + 1 :]
-    raise bad_request("after: there is no such item.", "after")
-
-
-def delete_response(services: Services, tenant_id: str, response_id: str) -> dict[str, Any]:
-    """Delete a stored response.  Raises ApiError 404."""
-    if not services.responses.delete(tenant_id, response_id):
-        raise not_found("There is no such response.", "response_not_found", "response_id")
-    return {"id": response_id, "object": "response", "deleted": True}
