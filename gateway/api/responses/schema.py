@@ -188,7 +188,8 @@ def _check_tools(request: ResponsesRequest) -> None:
                 f"tools[{index}].type",
                 "unsupported_tool",
             )
-        checked(model, tool, f"tools[{index}]")
+        given = {name: value for name, value in tool.items() if value is not None}
+        checked(model, given, f"tools[{index}]")
     choice = request.tool_choice
     if isinstance(choice, dict) and choice == {"type": "file_search"} and request.searches:
         return

@@ -39,7 +39,7 @@ def test_every_field_has_its_counterpart() -> None:
         temperature=0.5,
         top_p=1,
         max_output_tokens=7,
-        tools=[{**TOOL, "description": None}],
+        tools=[{**TOOL, "description": None, "defer_loading": None}],
         tool_choice={"type": "function", "name": "f"},
         parallel_tool_calls=False,
         text={
