@@ -18,6 +18,7 @@ from gateway.api.fine_tuning.routes import router as fine_tuning
 from gateway.api.health.routes import router as health
 from gateway.api.models.routes import router as models
 from gateway.api.privacy.routes import router as privacy_routes
+from gateway.api.responses.routes import router as responses
 from gateway.api.vector_stores.routes import router as vector_stores
 from gateway.errors import ApiError, fault_text
 from gateway.housekeeping import keep_house
@@ -54,7 +55,16 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
     app.state.pipeline = pipeline
     app.state.tuned = TunedModels(services)
     app.state.started_at = int(time.time())
-    for router in (chat, models, files, vector_stores, fine_tuning, privacy_routes, health):
+    for router in (
+        chat,
+        responses,
+        models,
+        files,
+        vector_stores,
+        fine_tuning,
+        privacy_routes,
+        health,
+    ):
         app.include_router(router)
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _validation_error)

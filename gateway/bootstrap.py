@@ -31,6 +31,7 @@ from store.documents import DocumentStore
 from store.errors import StoreUnavailable
 from store.files import FileStore
 from store.keys import KeyStore
+from store.responses import ResponseStore
 from store.sessions import SessionStore
 from store.tenants import TenantStore
 from store.vectors import VectorIndex
@@ -116,6 +117,7 @@ def build_services(settings: Settings) -> Services:
         keys=KeyStore(db),
         tenants=TenantStore(db),
         sessions=SessionStore(db, ttl=settings.session_ttl_hours * _HOUR),
+        responses=ResponseStore(db, ttl=settings.session_ttl_hours * _HOUR),
         files=FileStore(db),
         documents=DocumentStore(db),
         vectors=VectorIndex(db, settings.data_dir.absolute() / "vectors"),

@@ -60,6 +60,7 @@ class Prepared:
         payload: The serialised, guarded body.
         restorer: Puts the originals back.
         headers: Privacy headers of the response.
+        question: The context that was added, None when none was.
     """
 
     request_id: str
@@ -70,6 +71,7 @@ class Prepared:
     restorer: Restorer
     headers: Mapping[str, str]
     stream: bool
+    question: Question | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,7 @@ class Pipeline:
             restorer,
             self._headers(after, plan.mentions),
             bool(body.get("stream")),
+            question,
         )
 
     def _without_text(
@@ -247,6 +250,7 @@ class Pipeline:
             Restorer(()),
             self._headers(session, ()),
             bool(body.get("stream")),
+            question,
         )
 
     def forget(self, tenant_id: str, session_id: str) -> None:

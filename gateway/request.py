@@ -1,7 +1,7 @@
 """Reading a chat request: its shape is checked here, its texts are read in `gateway.carriers`."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -13,8 +13,18 @@ from policies.model import Policy
 _MEDIA = frozenset(("image_url", "input_audio", "file", "input_image", "input_file", "video_url"))
 _PERSONAL = ("user", "safety_identifier", "prompt_cache_key")
 _HASH_LENGTH = 32
-EXTENSION = frozenset(("session", "vector_store_ids"))
+EXTENSION = frozenset(("session", "vector_store_ids", "max_num_results"))
 TOO_DEEP = f"The body is nested more than {MAX_DEPTH} levels deep."
+
+
+Checked = TypeVar("Checked", bound=BaseModel)
+
+
+def known_extension(value: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Validate the field ``penname``: a misspelt name would leave the context out in silence."""
+    if set(value or ()) - EXTENSION:
+        raise ValueError(f"has an unknown field; it takes {', '.join(sorted(EXTENSION))}")
+    return value
 
 
 class ToolFunction(BaseModel):
@@ -75,13 +85,7 @@ class ChatRequest(BaseModel):
     tools: list[dict[str, Any]] | None = None
     penname: dict[str, Any] | None = None
 
-    @field_validator("penname")
-    @classmethod
-    def _known_extension(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        # A misspelt field would leave the context out in silence.
-        if set(value or ()) - EXTENSION:
-            raise ValueError(f"has an unknown field; it takes {' and '.join(sorted(EXTENSION))}")
-        return value
+    _known_extension = field_validator("penname")(known_extension)
 
 
 def parse_chat(raw: bytes) -> dict[str, Any]:
@@ -90,6 +94,13 @@ def parse_chat(raw: bytes) -> dict[str, Any]:
     Raises:
         ApiError: 400 naming the field and what is wrong with it, never its value.
     """
+    body = json_object(raw)
+    checked(ChatRequest, body)
+    return body
+
+
+def json_object(raw: bytes) -> dict[str, Any]:
+    """Parse a body.  Raises ApiError 400 when it is no JSON object, or nested too deep."""
     try:
         body = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -101,17 +112,31 @@ def parse_chat(raw: bytes) -> dict[str, Any]:
         raise bad_request("The body must be a JSON object.", code="invalid_json")
     if is_too_deep(body):
         raise bad_request(TOO_DEEP, code="invalid_json")
-    try:
-        ChatRequest.model_validate(body)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        field = _field(fault["loc"])
-        raise bad_request(f"{field}: {fault_text(fault)}", field) from None
     return body
 
 
-def _field(location: tuple[int | str, ...]) -> str:
-    out = ""
+def checked(model: type[Checked], value: Any, where: str = "") -> Checked:
+    """Return ``value`` as a model.
+
+    Args:
+        where: The field that ``value`` is, when it is not the whole body.
+
+    Raises:
+        ApiError: 400 naming the field and what is wrong with it, never its value.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        unknown = fault["type"] == "extra_forbidden"
+        # The name of an unknown field is the client's own text.
+        field = _field(fault["loc"][:-1] if unknown else fault["loc"], where)
+        what = "has a field that is not known here" if unknown else fault_text(fault)
+        raise bad_request(f"{field}: {what}", field) from None
+
+
+def _field(location: tuple[int | str, ...], where: str) -> str:
+    out = where
     for part in location:
         if isinstance(part, int):
             out += f"[{part}]"

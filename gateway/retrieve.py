@@ -78,14 +78,14 @@ class Retriever:
         stores = self._stores(body)
         if not stores:
             return None
-        index, text = _last_question(body)
+        index, text = last_question(body)
         if index is None or not text.strip():
             return None
         vector = self._services.encoder.encode([text])[0]
         try:
             for store in stores:
                 self._check_live(tenant_id, store)
-            found = self._services.vectors.search(tenant_id, stores, vector, self._settings.top_k)
+            found = self._services.vectors.search(tenant_id, stores, vector, self._most(body))
             chunks = self._services.documents.chunks(tenant_id, [id for id, _ in found])
         except NotFound:
             raise not_found(
@@ -93,6 +93,15 @@ class Retriever:
             ) from None
         kept = self._kept(found, {chunk.id: chunk for chunk in chunks})
         return Question(index, kept, self._settings.template) if kept else None
+
+    def _most(self, body: dict[str, Any]) -> int:
+        """Return how many chunks may be added: a client can ask for fewer than the policy allows."""
+        asked = (body.get("penname") or {}).get("max_num_results", self._settings.top_k)
+        if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+            raise bad_request(
+                "penname.max_num_results must be a whole number from 1.", "penname.max_num_results"
+            )
+        return min(asked, self._settings.top_k)
 
     def _check_live(self, tenant_id: str, vector_store_id: str) -> None:
         """Refuse a store that has expired; its last use counts, so note it about once a minute."""
@@ -128,7 +137,8 @@ class Retriever:
         return ids
 
 
-def _last_question(body: dict[str, Any]) -> tuple[int | None, str]:
+def last_question(body: dict[str, Any]) -> tuple[int | None, str]:
+    """Return index and text of the last user message; None when it has no text."""
     for index in reversed(range(len(body["messages"]))):
         message = body["messages"][index]
         if message["role"] != "user":

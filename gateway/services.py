@@ -10,6 +10,7 @@ from store.database import Database
 from store.documents import DocumentStore
 from store.files import FileStore
 from store.keys import KeyStore
+from store.responses import ResponseStore
 from store.sessions import SessionStore
 from store.tenants import TenantStore
 from store.vectors import VectorIndex
@@ -24,6 +25,7 @@ class Services:
     keys: KeyStore
     tenants: TenantStore
     sessions: SessionStore
+    responses: ResponseStore
     files: FileStore
     documents: DocumentStore
     vectors: VectorIndex

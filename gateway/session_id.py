@@ -27,17 +27,27 @@ def session_id_of(
     Raises:
         ApiError: 400 for an id that is malformed.
     """
-    named = headers.get(SESSION_HEADER) or _named(body)
+    named = named_session(headers, body)
     if named is not None:
-        if not isinstance(named, str) or not _VALID.fullmatch(named):
-            raise bad_request(
-                "A session id has 1 to 128 letters, digits, '_', '-', '.' or ':'.",
-                "metadata.penname_session",
-            )
         return named
     first = [_first(body, ("system", "developer")), _first(body, ("user",))]
     digest = hashlib.sha256(orjson.dumps([key_id, first])).hexdigest()
     return "auto-" + keyed_hash("session", digest)[:40]
+
+
+def named_session(headers: Mapping[str, str], body: Mapping[str, Any]) -> str | None:
+    """Return the session that the client names, None when it names none.
+
+    Raises:
+        ApiError: 400 for an id that is malformed.
+    """
+    named = headers.get(SESSION_HEADER) or _named(body)
+    if named is None or (isinstance(named, str) and _VALID.fullmatch(named)):
+        return named
+    raise bad_request(
+        "A session id has 1 to 128 letters, digits, '_', '-', '.' or ':'.",
+        "metadata.penname_session",
+    )
 
 
 def _named(body: Mapping[str, Any]) -> Any:

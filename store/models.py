@@ -118,6 +118,23 @@ class EntryRow(Base):
     sealed: Mapped[bytes] = mapped_column(LargeBinary)
 
 
+class ResponseRow(Base):
+    """An answered request of the Responses interface, sealed under its session's key.
+
+    ``previous_id`` is no foreign key: a response may be deleted while later ones name it.
+    """
+
+    __tablename__ = "responses"
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    session_pk: Mapped[str] = mapped_column(
+        ForeignKey("sessions.id", ondelete="CASCADE"), index=True
+    )
+    previous_id: Mapped[str | None] = mapped_column(String(40))
+    sealed: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[float] = mapped_column(Double)
+
+
 class LedgerEntryRow(Base):
     """One charge.  Append-only by trigger; without foreign keys, so that it outlives what it bills.
 

@@ -25,8 +25,6 @@ LEAKS = ("Tadeo", "Brandt", "tadeo")
 # id -> path, body: routes that there are not; nothing may slip past the chat route's protection.
 REFUSED_ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     "B57": ("/messages", {"stream": True, "messages": [{"role": "user", "content": TEXT}]}),
-    "B68": ("/responses", {"input": TEXT}),
-    "B69": ("/responses", {"instructions": f"You help {TEXT}", "input": TEXT}),
     "B70": ("/messages", {"model": "test-model", "messages": [{"role": "user", "content": TEXT}]}),
     "B71": ("/messages", {"messages": [{"role": "system", "content": TEXT}]}),
     "B75": ("/embeddings", {"model": "test-model", "input": TEXT}),

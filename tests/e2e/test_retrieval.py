@@ -89,3 +89,26 @@ def test_a_part_without_text_is_no_question(gateway: Any, rest: dict[str, Any]) 
     assert "Who signed?" in sent[0]["text"]
     assert "supply contract" in sent[0]["text"]
     assert sent[1] == rest
+
+
+def test_a_client_can_ask_for_fewer_chunks(gateway: Any) -> None:
+    client = gateway.client()
+    store = client.vector_stores.create(name="pairs")
+    for text in ("The lease ends in May.", "The lease began in June."):
+        upload = client.files.create(
+            file=("l.txt", io.BytesIO(text.encode())), purpose="assistants"
+        )
+        client.vector_stores.files.create_and_poll(vector_store_id=store.id, file_id=upload.id)
+    for asked, found in ((None, 2), (1, 1), (50, 2)):
+        extension = {"vector_store_ids": [store.id]} | ({"max_num_results": asked} if asked else {})
+        gateway.ask("When does the lease end?", "fewer", extra_body={"penname": extension})
+        assert gateway.upstream.requests[-1].decode().count("The lease ") == found
+    for wrong in (0, "1", True, 1.5):
+        body = {
+            "model": "test-model",
+            "messages": [{"role": "user", "content": "x"}],
+            "penname": {"vector_store_ids": [store.id], "max_num_results": wrong},
+        }
+        response = gateway.post(body, "fewer")
+        assert response.status_code == 400
+        assert response.json()["error"]["param"] == "penname.max_num_results"

@@ -29,6 +29,7 @@ from store.database import Database
 from store.documents import DocumentStore
 from store.files import FileStore
 from store.keys import KeyStore
+from store.responses import ResponseStore
 from store.sessions import SessionStore
 from store.tenants import TenantStore
 from store.vectors import VectorIndex
@@ -63,6 +64,7 @@ def open_services(folder: Path, **settings: Any) -> Iterator[Services]:
         keys=KeyStore(db),
         tenants=TenantStore(db),
         sessions=SessionStore(db),
+        responses=ResponseStore(db),
         files=FileStore(db),
         documents=DocumentStore(db),
         vectors=VectorIndex(db, folder / "vectors"),

@@ -43,7 +43,7 @@ def test_numbers_that_openai_takes_pass() -> None:
 
 
 def test_an_unknown_field_of_the_extension_names_the_known_ones() -> None:
-    with pytest.raises(ApiError, match="session and vector_store_ids") as caught:
+    with pytest.raises(ApiError, match="max_num_results, session, vector_store_ids") as caught:
         parse_chat(body(penname={"vector_stores": ["vs_1"]}))
     assert (caught.value.status, caught.value.param) == (400, "penname")
     known = {"session": "s", "vector_store_ids": ["vs_1"]}

@@ -1,6 +1,7 @@
 """What an attacker who holds the files of the database, but not the master key, can read."""
 
 import base64
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from store.documents import DocumentStore, NewChunk
 from store.files import FileStore
 from store.keys import KeyStore
 from store.models import SessionRow
+from store.responses import ResponseStore
 from store.sessions import Change, Entry, SessionStore
 from store.tenants import TenantStore
 from store.vectors import VectorIndex
@@ -35,6 +37,7 @@ WORDS = {
         "storename",
         "metadata",
         "error",
+        "response",
     )
 }
 
@@ -63,6 +66,8 @@ def fill(db: Database, folder: Path) -> tuple[str, np.ndarray]:
     bill = replace(charge("x"), entity_hmac=hasher("person.family", WORDS["key"]))
     change = Change([entry], [bill], {"note": WORDS["state"]})
     sessions.apply("acme", WORDS["session"], "r", lambda _: change)
+    answer = {"text": WORDS["response"]}
+    ResponseStore(db).add("acme", WORDS["session"], "resp_1", None, answer, begun_at=time.time())
     content = (WORDS["content"] + " ") * 50_000
     file = FileStore(db).create("acme", WORDS["filename"], "assistants", content.encode())
     documents = DocumentStore(db)
@@ -98,6 +103,8 @@ def test_everything_is_there_for_who_holds_the_key(sqlite_db: Database, tmp_path
     fill(sqlite_db, tmp_path)
     snapshot = SessionStore(sqlite_db).get("acme", WORDS["session"])
     assert snapshot is not None and snapshot.entries[0].original == WORDS["original"]
+    stored = ResponseStore(sqlite_db).get("acme", "resp_1")
+    assert stored.content == {"text": WORDS["response"]}
     file = FileStore(sqlite_db).list("acme", order="asc")[0]
     assert file.filename == WORDS["filename"]
     assert WORDS["content"].encode() in FileStore(sqlite_db).content("acme", file.id)

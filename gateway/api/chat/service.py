@@ -114,21 +114,38 @@ class Stream:
         except TimeoutError:
             raise UpstreamError("timeout") from None
 
-    async def events(self) -> AsyncGenerator[bytes, None]:
-        """Yield the frames; a failure in mid-stream becomes an error frame."""
+    async def chunks(self) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the restored chunks.  Raises ApiError when the upstream fails in the middle."""
         async with contextlib.aclosing(self._chunks):
+            told: ApiError | None = None
             try:
                 chunk = self._first
                 while chunk is not None:
-                    yield _frame(chunk)
+                    yield chunk
                     chunk = await self._next()
-                yield b"data: [DONE]\n\n"
             except UpstreamError as error:
                 told = api_error(error)
-                self._pipeline.events.emit(
-                    Refused(self._prepared.request_id, self._tenant_id, told.status, told.code)
-                )
-                yield _frame(told.body())
+        self._report()
+        if told is not None:
+            raise told
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """Yield the frames; a failure in mid-stream becomes an error frame."""
+        async with contextlib.aclosing(self.chunks()) as chunks:
+            try:
+                async for chunk in chunks:
+                    yield _frame(chunk)
+                yield b"data: [DONE]\n\n"
+            except ApiError as error:
+                self._refused(error)
+                yield _frame(error.body())
+
+    def _refused(self, error: ApiError) -> None:
+        self._pipeline.events.emit(
+            Refused(self._prepared.request_id, self._tenant_id, error.status, error.code)
+        )
+
+    def _report(self) -> None:
         transcript = self._restorer.transcript
         indices = sorted(transcript.received)
         self._pipeline.events.emit(

@@ -1,5 +1,6 @@
 """Chat completions of fine-tuned models: answered here, so nothing is sanitised and nothing leaves."""
 
+import itertools
 import secrets
 import time
 from collections.abc import Iterator
@@ -20,14 +21,29 @@ async def answer_tuned(
     services: Services, tuned: TunedModels, tenant_id: str, body: dict[str, Any]
 ) -> Response:
     """Answer with a tuned model; a classifier's answer is the label, its scores go beside it."""
-    deadline = Deadline(services.settings.request_timeout)
+    whole = await tuned_completion(
+        services, tuned, tenant_id, body, Deadline(services.settings.request_timeout)
+    )
+    if not body.get("stream"):
+        return JsonResponse(whole)
+    frames = (b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks_of(whole))
+    return StreamingResponse(
+        itertools.chain(frames, (b"data: [DONE]\n\n",)), media_type="text/event-stream"
+    )
+
+
+async def tuned_completion(
+    services: Services,
+    tuned: TunedModels,
+    tenant_id: str,
+    body: dict[str, Any],
+    deadline: Deadline,
+) -> dict[str, Any]:
+    """Return the ``chat.completion`` of a tuned model.  Raises ApiError."""
     answer = await in_worker_until(
         deadline, tuned.workers, tuned.answer, tenant_id, body["model"], body
     )
-    whole = _completion(body["model"], answer)
-    if not body.get("stream"):
-        return JsonResponse(whole)
-    return StreamingResponse(_chunks(whole), media_type="text/event-stream")
+    return _completion(body["model"], answer)
 
 
 def _completion(model: str, answer: Answer) -> dict[str, Any]:
@@ -48,11 +64,10 @@ def _completion(model: str, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _chunks(whole: dict[str, Any]) -> Iterator[bytes]:
+def chunks_of(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a completion as the chunks of a stream."""
     head = {name: whole[name] for name in ("id", "created", "model", "penname")}
     content = whole["choices"][0]["message"]["content"]
     for delta, reason in (({"role": "assistant", "content": content}, None), ({}, "stop")):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        chunk = {**head, "object": "chat.completion.chunk", "choices": [choice]}
-        yield b"data: " + orjson.dumps(chunk) + b"\n\n"
-    yield b"data: [DONE]\n\n"
+        yield {**head, "object": "chat.completion.chunk", "choices": [choice]}

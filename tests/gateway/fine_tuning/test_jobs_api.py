@@ -107,6 +107,51 @@ def test_the_result_is_a_small_delta_with_a_card(
     assert set(trained.result_files) <= {file.id for file in found}
 
 
+def test_the_model_answers_as_responses(trainer: Running, trained: Any) -> None:
+    model = trained.fine_tuned_model
+    with openai.OpenAI(
+        base_url=trainer.url, api_key=trainer.acme.api_key, _strict_response_validation=True
+    ) as client:
+        raw = client.responses.with_raw_response.create(
+            model=model, input="Ilse Varga had a wonderful happy delight", instructions="Judge."
+        )
+        made = raw.parse()
+        assert made.output_text in ("good", "bad") and made.model == model
+        assert made.to_dict()["penname"]["local"] is True  # type: ignore[index]
+        events = list(
+            client.responses.create(
+                model=model, input="a terrible failure", stream=True, previous_response_id=made.id
+            )
+        )
+        done: Any = events[-1]
+        assert done.type == "response.completed"
+        assert done.response.output_text in ("good", "bad")
+        assert done.response.usage.input_tokens > 0
+        assert client.responses.retrieve(done.response.id) == done.response
+        assert len(client.responses.input_items.list(done.response.id).data) == 3
+    session = trainer.services.sessions.get("acme", raw.headers["x-penname-session"])
+    assert session is not None and session.spent_epsilon == 0.0 and session.entries == ()
+
+
+def test_responses_that_are_not_stored_or_not_possible(trainer: Running, trained: Any) -> None:
+    model = trained.fine_tuned_model
+    before = trainer.services.sessions.list("acme")
+    made = trainer.acme.responses.create(model=model, input="an awful failure", store=False)
+    assert made.output_text in ("good", "bad")
+    assert trainer.services.sessions.list("acme") == before
+    with pytest.raises(openai.NotFoundError):
+        trainer.other.responses.create(model=model, input="x")
+    tool: Any = {"type": "function", "name": "f", "parameters": {}, "strict": False}
+    wishes: list[tuple[str, dict[str, Any]]] = [
+        ("tools", {"tools": [tool]}),
+        ("text.format", {"text": {"format": {"type": "json_object"}}}),
+    ]
+    for param, fields in wishes:
+        with pytest.raises(openai.BadRequestError) as caught:
+            trainer.acme.responses.create(model=model, input="x", **fields)
+        assert caught.value.param == param
+
+
 def test_the_model_answers_here_and_can_be_removed(trainer: Running, trained: Any) -> None:
     name = trained.fine_tuned_model
     listed = {model.id: model for model in trainer.acme.models.list()}
