@@ -29,6 +29,8 @@ _CONTROLS: Final = dict.fromkeys(
 )
 # The letter of an escaped line break or tab belongs to no name: "Dear team,\\nVarga has left"; same length.
 _ESCAPE: Final = re.compile(r"\\[nrt](?=[^\W\d_a-z])")
+# Nor does a percent-encoded blank or sign: "q=tadeo%20brandt".
+_SIGN: Final = re.compile(r"(?:%|(?<=%))[0-3][0-9A-Fa-f](?=\w)")
 
 
 class DetectionFailed(RuntimeError):
@@ -110,6 +112,8 @@ class Detector:
         if not candidates:
             return []
         protected = Protected(text)
+        if "%" in text:
+            candidates = [_past_sign(text, span) for span in candidates]
         # Named spans are judged again afterwards: resolution may leave a piece of one.
         allowed = [s for s in candidates if protected.allows(s) and is_plausible(text, s)]
         resolved = resolve(text, allowed, self._thresholds)
@@ -174,6 +178,11 @@ class Detector:
 
 def _unescaped(text: str) -> str:
     return _ESCAPE.sub("  ", text) if "\\" in text else text
+
+
+def _past_sign(text: str, span: Span) -> Span:
+    sign = _SIGN.match(text, span.start) if span.type in NAMED_TYPES else None
+    return replace(span, start=sign.end()) if sign and sign.end() < span.end else span
 
 
 def _with_decoded(raw: Sequence[Span], view: Decoded, spans: Sequence[Span]) -> list[Span]:

@@ -119,7 +119,8 @@ class NamedSubstituter:
     def _part(self, surface: str, part: Part, parts: list[Part], rule: Rule) -> Piece:
         text = surface[part.start : part.end]
         if part.fine_type == INITIAL:
-            return Piece(part.start, part.end, self._initial(text, surface, parts))
+            letter = self._initial(text, surface, parts)
+            return Piece(part.start, part.end, letter.lower() if text.islower() else letter)
         return Piece(part.start, part.end, self._whole(part.fine_type, text, PERSON, rule))
 
     def _initial(self, letter: str, surface: str, parts: list[Part]) -> str:

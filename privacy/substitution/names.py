@@ -80,8 +80,7 @@ def _core(tokens: Sequence[_Token]) -> list[_Token]:
 
 
 def _lone_initial(token: _Token) -> bool:
-    letter = token.text[:1]
-    return bool(_INITIAL.match(token.text)) and letter.upper() == letter
+    return bool(_INITIAL.match(token.text))
 
 
 def _grouped(tokens: Sequence[_Token]) -> list[_Token]:

@@ -74,6 +74,13 @@ def test_the_tagger_adds_to_the_recognizers() -> None:
     ]
 
 
+@pytest.mark.parametrize("tagged", ["20qorvath", "%20qorvath", "%2Cqorvath", "qorvath"])
+def test_a_percent_encoded_sign_is_no_part_of_a_name(tagged: str) -> None:
+    detector = Detector([], Script({tagged: (PERSON, 0.9)}))
+    text = f"q=then{'%20qorvath' if '%' not in tagged else tagged} 50% 20"
+    assert shown(detector, text) == [("qorvath", PERSON)]
+
+
 def test_a_resent_text_is_not_tagged_again() -> None:
     tagger = Script({"Qorvath": (PERSON, 0.9)})
     detector = Detector([], tagger)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from privacy.pools.artefact import PoolSet
 from privacy.pools.build import ensure_embedding
 from privacy.randomness import SeededRandomness
 from privacy.restoration import Restorer
-from privacy.substitution.entry import Entry
+from privacy.substitution.entry import FAMILY, INITIAL, MENTION, Entry
 from privacy.substitution.known import TextItem
 from privacy.substitution.names import split_name
 from privacy.substitution.pairs import restoration_pairs
@@ -124,6 +125,15 @@ def test_an_initial_after_a_name_that_was_found_in_two_pieces(planner: Planner) 
     item = _item("met Ilse\nVarga K. here", ("Ilse", "PERSON"), ("Varga K.", "PERSON"))
     plan = planner.plan([item], SessionContext(first.entries))
     assert _restored(plan, first.entries) == [item.text]
+
+
+def test_an_initial_in_lower_case_is_one(planner: Planner) -> None:
+    """As a given name "S." it would be looked for, and found, in the initials of other people."""
+    item = _item("mail to s. varga", ("s. varga", "PERSON"))
+    plan = planner.plan([item], SessionContext())
+    assert {e.fine_type for e in plan.entries} == {INITIAL, FAMILY, MENTION}
+    assert re.fullmatch(r"mail to [a-rt-z]\. [^\W\d_A-Z][\w'’ -]*", plan.texts[0])
+    assert _restored(plan) == [item.text]
 
 
 def test_a_line_break_returns_to_its_gap(planner: Planner) -> None:
