@@ -87,8 +87,17 @@ class Settings(BaseSettings):
         description="Folder of further base models, one Hugging Face folder each; empty means "
         "`models` in the data folder.",
     )
-    job_threads: int = Field(1, ge=1, description="CPU threads of one fine-tuning job.")
-    job_gpus: float = Field(0.0, ge=0, description="GPUs of one fine-tuning job on Ray.")
+    job_threads: int = Field(1, ge=1, description="CPU threads of each process of a fine-tuning job.")
+    job_processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes of one fine-tuning job, on one machine: each takes its share of every "
+        "batch, on a GPU of its own where there are GPUs.",
+    )
+    job_gpus: float = Field(
+        0.0, ge=0, description="GPUs of each process of a fine-tuning job on Ray."
+    )
     job_disk_bytes: int = Field(
         2 * 1024**3, ge=1024 * 1024, description="Most that one job's folder may take, in bytes."
     )

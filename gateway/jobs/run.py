@@ -140,6 +140,7 @@ class Run:
             "labels": job.private["labels"],
             "seed": job.seed,
             "public": public is not None,
+            "processes": settings.job_processes,
             "lease": self._lease,
             # A worker gives up a little before the lease ends, so that two never run side by side.
             "lease_seconds": 0.8 * settings.job_lease_seconds,

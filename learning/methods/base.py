@@ -63,18 +63,22 @@ class Work:
     """What a run gets from its worker.
 
     Attributes:
+        method: Name of the method.
         config: `Plan.config`.
         base: Folder of the base model.
         labels: Classes in order.
         rows: Training rows.
         public: Rows of the validation file, which is public.
         seed: Of the initial values of a new head; never of noise.
-        folder: Where checkpoints and the result go.
-        should_stop: To be asked before every noisy step with its number, counted from 0 over the
-            whole run: the step is written down as taken unless the answer is True.
-        emit: Reports progress: message, kind, public figures.
+        folder: Where checkpoints and, on rank 0, the result go.
+        should_stop: To be asked before every step; processes must come to one decision.
+        take: Writes down that a noisy step is taken, before it is, on rank 0; steps are counted from 0
+            over the whole run.
+        emit: Reports progress, on rank 0: message, kind, public figures.
+        rank, processes: Which of how many; they have joined a process group when there are several.
     """
 
+    method: str
     config: Mapping[str, Any]
     base: Path
     labels: tuple[str, ...]
@@ -82,8 +86,11 @@ class Work:
     public: Rows | None = field(repr=False)
     seed: int
     folder: Path
-    should_stop: Callable[[int], bool]
+    should_stop: Callable[[], bool]
+    take: Callable[[int], None]
     emit: Callable[[str, EventKind, Mapping[str, Any]], None]
+    rank: int = 0
+    processes: int = 1
 
 
 @dataclass(frozen=True)
@@ -126,7 +133,10 @@ class Method(Protocol):
         """Return what all these steps on one data set cost together at ``delta``."""
 
     def run(self, work: Work) -> Result | None:
-        """Train; None when `Work.should_stop` said so.  Resumes from ``work.folder``."""
+        """Train; None when `Work.should_stop` said so, and on other ranks than 0.
+
+        Resumes from ``work.folder``.
+        """
 
     def load(self, package: Path, base: Path) -> Tuned:
         """Load what a run left."""

@@ -56,13 +56,11 @@ def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Wo
     plan = KIND.plan(settings, Facts(24, labels, 1e-3, base))
     told: list[Mapping[str, Any]] = []
 
-    def should_stop(step: int) -> bool:
-        if step >= stop_at:
-            return True
-        taken.append(step)
-        return False
+    def should_stop() -> bool:
+        return bool(taken) and taken[-1] + 1 >= stop_at
 
     return Work(
+        method="dp_bitfit",
         config=plan.config,
         base=base,
         labels=labels,
@@ -71,6 +69,7 @@ def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Wo
         seed=1,
         folder=folder,
         should_stop=should_stop,
+        take=taken.append,
         emit=lambda message, kind, data: told.append(data),
     )
 
