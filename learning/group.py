@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+Process = subprocess.Popen[bytes]
 _RENDEZVOUS: Final = ".rendezvous"
 _GRACE_SECONDS: Final = 5.0
 
@@ -37,28 +38,27 @@ class Group:
         self._closing = False
         (folder / _RENDEZVOUS).unlink(missing_ok=True)  # a run that died left its own
         self._children = [_start(folder, rank, len(rows)) for rank in range(1, processes)]
-        for child in self._children:
-            threading.Thread(target=self._look_after, args=(child, rows), daemon=True).start()
+        for child, pipe in self._children:
+            look = threading.Thread(target=self._look_after, args=(child, pipe, rows), daemon=True)
+            look.start()
 
     def close(self) -> None:
         """End the others and wait until they are gone."""
         self._closing = True
-        for child in self._children:
-            assert child.stdin is not None
+        for _, pipe in self._children:
             with suppress(OSError):
-                child.stdin.close()
-        for child in self._children:
+                pipe.close()
+        for child, _ in self._children:
             try:
                 child.wait(_GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
 
-    def _look_after(self, child: "subprocess.Popen[bytes]", rows: bytes) -> None:
-        assert child.stdin is not None
-        with suppress(OSError):
-            child.stdin.write(rows)
-            child.stdin.flush()
+    def _look_after(self, child: Process, pipe: BinaryIO, rows: bytes) -> None:
+        with suppress(OSError, ValueError):  # it died, or the group was closed before it had read
+            pipe.write(rows)
+            pipe.flush()
         if child.wait() == 0 or self._closing:
             return
         # Rank 0 may have met the same fault and be about to tell it.
@@ -67,10 +67,15 @@ class Group:
             os._exit(1)
 
 
-def _start(folder: Path, rank: int, size: int) -> "subprocess.Popen[bytes]":
+def _start(folder: Path, rank: int, size: int) -> tuple[Process, BinaryIO]:
     command = [sys.executable, "-P", "-m", "learning.worker", str(folder), str(rank), str(size)]
-    with _signals_blocked():
-        return subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603  (ourselves)
+    read, write = os.pipe()
+    try:
+        with _signals_blocked():
+            child = subprocess.Popen(command, stdin=read)  # noqa: S603  (ourselves)
+    finally:
+        os.close(read)
+    return child, os.fdopen(write, "wb")
 
 
 @contextmanager
@@ -102,7 +107,7 @@ def join(folder: Path, rank: int, processes: int) -> None:
         GroupError: There are fewer GPUs than processes.
     """
     import torch
-    import torch.distributed as dist
+    from torch import distributed as dist
 
     gpu = torch.cuda.is_available()
     if gpu and torch.cuda.device_count() < processes:
@@ -114,7 +119,7 @@ def join(folder: Path, rank: int, processes: int) -> None:
         torch.cuda.set_device(rank)
     if sys.platform == "linux":
         os.environ.update(GLOO_SOCKET_IFNAME="lo", NCCL_SOCKET_IFNAME="lo")
-    store = dist.FileStore(str(folder / _RENDEZVOUS), processes)
-    dist.init_process_group(
-        "nccl" if gpu else "gloo", store=store, rank=rank, world_size=processes
+    store = dist.FileStore(  # type: ignore[attr-defined]
+        str(folder / _RENDEZVOUS), processes
     )
+    dist.init_process_group("nccl" if gpu else "gloo", store=store, rank=rank, world_size=processes)

@@ -3,7 +3,7 @@
 Read: ``spec.json``, ``data.jsonl`` (removed as soon as it is in memory), ``public.jsonl``, and a lease
 file whose modification time says that somebody still wants this run.  Written: ``taken.json`` before every
 noisy step, ``events.jsonl``, the method's checkpoints, ``result.json`` at the end.  With several processes
-this one is rank 0 and starts the others (`learning.group`), with their rank and the size of the rows behind the folder.
+this one is rank 0 and starts the others (`learning.group`): ``FOLDER RANK SIZE``, the size being the rows'.
 
 No text of the data reaches standard output or error: an unexpected exception is reported by its type
 and the places it passed, because its message may quote a row.
@@ -28,7 +28,7 @@ from types import FrameType
 from typing import Any, Final
 
 from learning.group import Group, join, rows_from_rank_0
-from learning.methods.base import EventKind, Result, Work
+from learning.methods.base import NO_ROWS, EventKind, Result, Work
 from learning.methods.registry import method
 from learning.rows import parse_rows
 
@@ -37,7 +37,18 @@ STOPPED: Final = 3
 BUSY: Final = 4
 FAILED: Final = 5
 # By name: their messages speak of settings and models, never of rows.
-_TOLD: Final = frozenset({"PrivacyError", "CheckpointError", "MethodError", "UnknownMethod", "GroupError"})
+_TOLD: Final = frozenset(
+    {
+        "PrivacyError",
+        "CheckpointError",
+        "MethodError",
+        "UnknownMethod",
+        "GroupError",
+        "ArtefactError",
+        "DatasetError",
+        "DecoderError",
+    }
+)
 
 
 class Folder:
@@ -71,7 +82,9 @@ class Folder:
         return (self.path / name).read_bytes()
 
     def take_rows(self) -> bytes:
-        """Read the training rows and remove them."""
+        """Read the training rows and remove them; none where the method exported instead."""
+        if not self.spec["rows"]:
+            return b""
         rows = self.rows("data.jsonl")
         (self.path / "data.jsonl").unlink()
         return rows
@@ -186,7 +199,7 @@ def _told(spec: Mapping[str, Any], path: Path, rows: bytes, rank: int) -> Work:
         config=spec["config"],
         base=Path(spec["base"]),
         labels=tuple(spec["labels"]),
-        rows=parse_rows(rows),
+        rows=parse_rows(rows) if spec["rows"] else NO_ROWS,
         public=None,
         seed=int(spec["seed"]),
         folder=path,
@@ -195,6 +208,7 @@ def _told(spec: Mapping[str, Any], path: Path, rows: bytes, rank: int) -> Work:
         emit=lambda _message, _kind, _data: None,
         rank=rank,
         processes=int(spec["processes"]),
+        decoder=Path(spec["decoder"]) if spec["decoder"] else None,
     )
 
 

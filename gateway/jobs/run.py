@@ -4,18 +4,21 @@ import itertools
 import logging
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from connectors.jobs.base import Engine, EngineError
-from gateway.jobs.bases import UnknownBase, base_path
+from gateway.jobs.bases import LocalSite, UnknownBase, base_path
 from gateway.jobs.budget import BudgetExceeded, budget_check, cost_of
+from gateway.jobs.exporting import Exporting
 from gateway.jobs.folder import JobFolder
 from gateway.settings import Settings
+from learning.methods.base import Export, Method, MethodError, TextFree
 from learning.methods.registry import UnknownMethod, method
-from store.errors import NotFound, StoreConflict
+from learning.rows import parse_rows
+from store.errors import NotFound, StoreConflict, StoreError
 from store.files import FileStore
 from store.job_rows import History, Job, NewEvent, Status, total_steps
 from store.jobs import JobStore
@@ -59,6 +62,7 @@ class Run:
         self._renewed = time.monotonic()
         self._stopping: float | None = None
         self._why: CannotRun | None = None
+        self._exporting: Exporting | None = None
         self.ended = False
 
     def begin(self) -> None:
@@ -84,6 +88,9 @@ class Run:
     def drive(self) -> None:
         """Do what is due: renew, collect reports, obey, notice the end."""
         self._renew()
+        if self._exporting is not None:
+            self._drive_export(self._exporting)
+            return
         self._collect()
         self._check_quota()
         if (self.job.wanted or self._why) and self._stopping is None:
@@ -97,10 +104,16 @@ class Run:
     def stop(self) -> None:
         """Ask the worker to save a checkpoint and end."""
         self._stopping = time.monotonic()
+        if self._exporting is not None:
+            self._exporting.cancel()
+            return
         self._engine.stop(self.job.handle or "")
 
     def abandon(self) -> None:
         """Leave a job that somebody else holds now, ending its worker unless they took that over."""
+        if self._exporting is not None:
+            self._exporting.cancel()
+            return
         try:
             now = self._jobs.get(self.job.tenant_id, self.job.id)
             taken_over = now.status == "running" and now.handle == self.job.handle
@@ -128,15 +141,80 @@ class Run:
                 f"The server has {free >> 20} MiB of disk left and a job may take "
                 f"{settings.job_disk_bytes >> 20} MiB. Free some, then create the job again.",
             )
-        self._reserve_lost_steps()
-        rows = self._content(job.training_file, "training_file")
+        rows = self._content(job.training_file, "training_file") or b""
         public = self._content(job.validation_file, "validation_file")
+        kind = self._method()
+        if isinstance(kind, TextFree):
+            self._begin_export(kind, rows, public)
+            return
+        self._reserve_lost_steps()
+        self._start_worker(rows, public)
+
+    def _begin_export(self, kind: TextFree, rows: bytes, public: bytes | None) -> None:
+        """Make what the worker gets instead of texts, unless an earlier run left it."""
+        base, site = self._base(), LocalSite(self._settings.resolved_models_dir)
+        config, made = self.job.spec["config"], kind.exported(self.folder.path)
+
+        def work(cancelled: Callable[[], bool]) -> Export | None:
+            if made:  # noised once and for all
+                return Export(lambda _folder: None, kind.decoder(base, site), (), "")
+            public_rows = None if public is None else parse_rows(public)
+            return kind.export(parse_rows(rows), public_rows, config, base, site, cancelled)
+
+        self._exporting = Exporting(work)
+
+    def _drive_export(self, exporting: Exporting) -> None:
+        if self.job.wanted:
+            exporting.cancel()
+        if not exporting.done():
+            return
+        self._exporting = None
+        try:
+            export = exporting.result()
+            if export is None or self.job.wanted or self._stopping is not None:
+                self._ended()
+                return
+            if export.told:
+                self._book(export)
+            self._start_worker(None, None, str(export.decoder))
+        except MethodError as error:
+            self._finish("failed", CannotRun("export_failed", f"The rows: {error}").error)
+        except CannotRun as error:
+            self._finish("failed", error.error)
+        except EngineError as error:
+            self._requeue(f"The engine could not start the job: {error}", failed=True)
+        except StoreError:
+            raise
+        except Exception as error:  # its message might quote a row
+            name = type(error).__name__
+            self._requeue(f"The rows could not be exported ({name}).", failed=True)
+
+    def _book(self, export: Export) -> None:
+        """Charge an export, then write it: what is written can be copied."""
+        job = self.job
+        if total_steps(job.history):
+            # Booked by a run that died before it had written: drawn anew, so charged anew.
+            self._reserve(tuple({**e, "steps": e["steps"] + 1} for e in job.plan))
+        history = tuple({**e, "steps": e["steps"] + 1} for e in self.job.history)
+        self._jobs.book(self.job, history, export.charges)
+        self.job = replace(self.job, history=history)
+        self.folder.make()
+        export.write(self.folder.path)
+        self._jobs.progress(self.job, events=[NewEvent(export.told)])
+
+    def _start_worker(
+        self, rows: bytes | None, public: bytes | None, decoder: str | None = None
+    ) -> None:
+        """Start a worker; without rows it finds what was exported for it."""
+        job, settings = self.job, self._settings
         spec = {
             "job_id": job.id,
             "method": job.method,
             "config": job.spec["config"],
             "sizes": job.spec["sizes"],
             "base": str(self._base()),
+            "decoder": decoder,
+            "rows": rows is not None,
             "labels": job.private["labels"],
             "seed": job.seed,
             "public": public is not None,
@@ -145,7 +223,7 @@ class Run:
             # A worker gives up a little before the lease ends, so that two never run side by side.
             "lease_seconds": 0.8 * settings.job_lease_seconds,
         }
-        self.folder.prepare(spec, _counts(job.history), rows or b"", public)
+        self.folder.prepare(spec, _counts(job.history), rows, public)
         self._adopted(self._engine.submit(job.id, job.attempts, self.folder.path))
         started = NewEvent(
             f"Attempt {job.attempts}: the job runs on engine {self._engine.name}.",
@@ -185,14 +263,7 @@ class Run:
         lost = total_steps(plan) - total_steps(job.plan)
         if lost <= 0:
             return
-        kind = self._method()
-        settings = self._settings
-        check = budget_check(kind, settings.training_epsilon, settings.training_delta)
-        try:
-            self._jobs.reprice(job, plan, cost_of(kind, job.delta), check)
-        except BudgetExceeded as error:
-            raise CannotRun("privacy_budget_exceeded", str(error), "training_file") from None
-        self.job = self._jobs.get(job.tenant_id, job.id)
+        self._reserve(plan)
         told = NewEvent(
             f"{lost} steps were lost in a crash: they stay charged and are taken again.",
             level="warn",
@@ -200,7 +271,17 @@ class Run:
         )
         self._jobs.progress(self.job, events=[told])
 
-    def _method(self) -> Any:
+    def _reserve(self, plan: History) -> None:
+        """Reserve another plan for the running job."""
+        job, kind = self.job, self._method()
+        check = budget_check(kind, self._settings)
+        try:
+            self._jobs.reprice(job, plan, cost_of(kind, job.delta), check)
+        except BudgetExceeded as error:
+            raise CannotRun("privacy_budget_exceeded", str(error), "training_file") from None
+        self.job = self._jobs.get(job.tenant_id, job.id)
+
+    def _method(self) -> Method:
         try:
             return method(self.job.method)
         except UnknownMethod as error:
@@ -307,7 +388,8 @@ class Run:
         text = f"The job has {status}." if status != "cancelled" else "The job was cancelled."
         if error is not None:
             text = f"The job failed: {error['message']}"
-        data = {"epsilon": epsilon, "delta": self.job.delta, "steps": total_steps(history)}
+        steps = max(done, total_steps(history))
+        data = {"epsilon": epsilon, "delta": self.job.delta, "steps": steps}
         event = NewEvent(text, level="error" if error else "info", data={**data, **(facts or {})})
         self._jobs.finish(
             self.job,

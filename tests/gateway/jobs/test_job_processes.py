@@ -29,9 +29,7 @@ def ranks(job: Job) -> list[psutil.Process]:
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:
-    return not [
-        p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE
-    ]
+    return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_two_processes_exchange_sums_of_biases_only(
