@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ salts = (f"s{n}-" for n in itertools.count())
 def trainer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("ppft-trainer")
     save_models(folder / "models")
-    with running_gateway(folder, ppft_training_epsilon=1000.0) as running:
+    with running_gateway(folder, ppft_training_epsilon=900.0) as running:
         yield running
 
 
@@ -42,7 +43,7 @@ class Watch:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._end = folder, threading.Event()
-        self.seen: dict[str, int] = {}
+        self.seen: set[str] = set()
         self.found: list[str] = []
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -53,14 +54,15 @@ class Watch:
 
     def _look(self) -> None:
         while not self._end.wait(0.02):
-            for path in self._folder.rglob("*"):
-                try:
-                    content = path.read_bytes()
-                except OSError:
-                    continue
-                self.seen[path.name] = max(len(content), self.seen.get(path.name, 0))
-                if CANARY.encode() in content or b"film" in content:
-                    self.found.append(path.name)
+            with suppress(OSError):  # what is replaced while it is read is read the next time
+                for path in self._folder.rglob("*"):
+                    if path.is_file():
+                        self._read(path.name, path.read_bytes())
+
+    def _read(self, name: str, content: bytes) -> None:
+        self.seen.add(name)
+        if CANARY.encode() in content or b"film" in content:
+            self.found.append(name)
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +87,8 @@ def test_every_record_is_charged_once_in_an_account_of_its_own(
     rows = Ledger(trainer.services.db).rows("acme", accounts=["ppft"])
     rows = [row for row in rows if row.request_id == trained.id]
     assert len(rows) == 24 == len({row.entity_hmac for row in rows})
-    # [UNK] the film is very WORD [UNK]: seven tokens or a few more, in windows of 2.
     assert {row.metric for row in rows} == {"euclidean"}
-    assert {row.epsilon / 80 for row in rows} <= {4.0, 5.0}
+    assert {row.epsilon for row in rows} == {80.0 * 4}  # seven words in windows of 2: four rows
     assert max(row.epsilon for row in rows) == cost["epsilon_spent"] == cost["epsilon_reserved"]
     assert cost["delta"] == 0.0 and (cost["steps_total"], cost["steps_charged"]) == (4, 1)
     other = Ledger(trainer.services.db).rows("acme", accounts=["dpsgd", "entity"])
@@ -95,7 +96,7 @@ def test_every_record_is_charged_once_in_an_account_of_its_own(
 
 
 def test_no_text_ever_lies_in_the_folder(trainer: Running, trained: Any) -> None:
-    assert trained.watched.seen.keys() >= {"rows.safetensors", "answers.jsonl", "spec.json"}
+    assert trained.watched.seen >= {"rows.safetensors", "answers.jsonl", "spec.json"}
     assert trained.watched.found == []
     left = {path.name for path in trainer.folder(trained.id).rglob("*")}
     assert left == {"worker.log", "events.jsonl"}
@@ -146,7 +147,7 @@ def test_the_result_is_what_the_ppft_server_loads(
 
 
 def test_a_data_set_is_not_noised_past_its_budget(trainer: Running, trained: Any) -> None:
-    # 400 of 1,000 are spent; noised again at 40 it would be 800, at 80 it is 1,200.
+    # 320 of 900 are spent; noised again at 40 it would be 640, at 80 it is 960.
     again = trainer.upload(b"\n".join(films().splitlines()[::-1]))
     with pytest.raises(openai.PermissionDeniedError, match="account ppft.*max_slots") as caught:
         create(trainer, again, task="sentiment", epsilon=80.0, steps=1)
@@ -208,7 +209,11 @@ def file(trainer: Running) -> str:
         ({"public": True}, None, "stage 2 noises every row"),
         ({"model": DECODER}, "stage", "ppft-intent"),
         ({"model": ENCODER}, "model", "neither a PPFT model"),
-        ({"model": DECODER, "stage": 1, "public": True, "encoder": "../x"}, "encoder", "no encoder"),
+        (
+            {"model": DECODER, "stage": 1, "public": True, "encoder": "../x"},
+            "encoder",
+            "no encoder",
+        ),
         ({"mechanism": "none"}, "mechanism", "'laplace'"),
         ({"learning_rate": 2}, "learning_rate", "less than or equal"),
         ({"noise": 1}, "noise", "not permitted"),
