@@ -197,8 +197,8 @@ def read_base(base: Path) -> "Card":
 
     try:
         return read_card(base)
-    except ArtefactError as error:
-        raise MethodError(str(error)) from None
+    except ArtefactError:  # its message has the path
+        raise MethodError("the base is damaged, or of another version; make it again") from None
 
 
 def limits_of(config: Mapping[str, Any]) -> Limits:
