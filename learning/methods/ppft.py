@@ -5,6 +5,7 @@ Stage 2 adapts a PPFT model to the training file; stage 1 makes one from a causa
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -33,6 +34,10 @@ from privacy.ppft.tasks import SPECS, Task, task_named
 
 if TYPE_CHECKING:
     from learning.ppft.artefact import Card
+
+# Loading peft takes seconds and only the worker needs it, so here it is only looked for.
+if find_spec("peft") is None:
+    raise ImportError("peft is not installed", name="peft")
 
 ROWS: Final = "rows"
 PUBLIC: Final = "public"

@@ -55,6 +55,7 @@ def running(bench: Bench) -> Iterator[Any]:  # type: ignore[valid-type]
     supervisor.stop()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_goes_on_with_the_rows_that_were_noised_once(
     bench: Bench,  # type: ignore[valid-type]
     running: Any,
