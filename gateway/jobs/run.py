@@ -133,7 +133,7 @@ class Run:
         return False
 
     def _launch(self) -> None:
-        job, settings = self.job, self._settings
+        settings = self._settings
         free = shutil.disk_usage(_existing(settings.resolved_jobs_dir)).free
         if free < settings.job_disk_bytes:
             raise CannotRun(
@@ -141,27 +141,27 @@ class Run:
                 f"The server has {free >> 20} MiB of disk left and a job may take "
                 f"{settings.job_disk_bytes >> 20} MiB. Free some, then create the job again.",
             )
-        rows = self._content(job.training_file, "training_file") or b""
-        public = self._content(job.validation_file, "validation_file")
         kind = self._method()
         if isinstance(kind, TextFree):
-            self._begin_export(kind, rows, public)
+            self._exporting = Exporting(self._export_of(kind))
             return
+        rows, public = self._contents()
         self._reserve_lost_steps()
         self._start_worker(rows, public)
 
-    def _begin_export(self, kind: TextFree, rows: bytes, public: bytes | None) -> None:
-        """Make what the worker gets instead of texts, unless an earlier run left it."""
+    def _export_of(self, kind: TextFree) -> Callable[[Callable[[], bool]], Export | None]:
+        """What makes that which the worker gets instead of texts, unless an earlier run left it."""
         base, site = self._base(), LocalSite(self._settings.resolved_models_dir)
-        config, made = self.job.spec["config"], kind.exported(self.folder.path)
+        if kind.exported(self.folder.path):  # noised once and for all
+            return lambda _: Export(lambda _folder: None, kind.decoder(base, site), (), "")
+        rows, public = self._contents()
 
         def work(cancelled: Callable[[], bool]) -> Export | None:
-            if made:  # noised once and for all
-                return Export(lambda _folder: None, kind.decoder(base, site), (), "")
-            public_rows = None if public is None else parse_rows(public)
-            return kind.export(parse_rows(rows), public_rows, config, base, site, cancelled)
+            valid = None if public is None else parse_rows(public)
+            config = self.job.spec["config"]
+            return kind.export(parse_rows(rows), valid, config, base, site, cancelled)
 
-        self._exporting = Exporting(work)
+        return work
 
     def _drive_export(self, exporting: Exporting) -> None:
         if self.job.wanted:
@@ -192,6 +192,13 @@ class Run:
     def _book(self, export: Export) -> None:
         """Charge an export, then write it: what is written can be copied."""
         job = self.job
+        planned = self._cost(tuple({**e, "steps": 1} for e in job.plan))
+        if any(charge.epsilon > planned * (1 + 1e-9) for _, charge in export.charges):
+            raise CannotRun(
+                "export_failed",
+                "The encoder makes more rows of a record than it did when the job was created, so they "
+                "would cost more than was reserved. Create the job again.",
+            )
         if total_steps(job.history):
             # Booked by a run that died before it had written: drawn anew, so charged anew.
             self._reserve(tuple({**e, "steps": e["steps"] + 1} for e in job.plan))
@@ -240,9 +247,15 @@ class Run:
         except UnknownBase as error:
             raise CannotRun("model_not_found", str(error), "model") from None
 
-    def _content(self, file_id: str | None, param: str) -> bytes | None:
-        if file_id is None:
-            return None
+    def _contents(self) -> tuple[bytes, bytes | None]:
+        """Return training and validation file."""
+        job = self.job
+        rows = self._content(job.training_file, "training_file")
+        if job.validation_file is None:
+            return rows, None
+        return rows, self._content(job.validation_file, "validation_file")
+
+    def _content(self, file_id: str, param: str) -> bytes:
         try:
             return self._files.content(self.job.tenant_id, file_id)
         except NotFound:

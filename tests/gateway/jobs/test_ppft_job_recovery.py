@@ -141,6 +141,22 @@ def test_what_is_cancelled_while_its_rows_are_encoded_costs_nothing(
     assert not (bench.folder(made.id) / "rows").exists()
 
 
+def test_rows_dearer_than_reserved_are_not_released(
+    bench: Bench,  # type: ignore[valid-type]
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = create(bench)
+    export = _ppft_export.export_noised
+
+    def finer(encoded: Any, encoder: Any, k: int, *rest: Any) -> Any:
+        return export(encoded, encoder, 1, *rest)
+
+    monkeypatch.setattr(_ppft_export, "export_noised", finer)
+    job = drive(bench, bench.supervisor(), made.id, "failed")
+    assert job.error is not None and "Create the job again" in job.error["message"]
+    assert (job.spent_epsilon, charges(bench)) == (0.0, 0)
+
+
 def test_a_base_that_went_away_ends_the_job(bench: Bench, models: Path) -> None:  # type: ignore[valid-type]
     made = create(bench)
     encoder = models / "tiny-words"
