@@ -21,7 +21,7 @@ from connectors.openai_compatible import check, json_object, translated
 from privacy.ppft.accounting import Cost, charge, cost
 from privacy.ppft.encoder import TokenEncoder, TokenStates
 from privacy.ppft.noise import Noise
-from privacy.ppft.prompt import Record, render
+from privacy.ppft.prompt import Record, conversation, render
 from privacy.ppft.rows import obfuscate, slots
 from privacy.ppft.tasks import Task
 from privacy.ppft.wire import MEDIA_TYPE, NONCE_BYTES, Payload, RowType, pack
@@ -313,11 +313,10 @@ def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
     Raises:
         UpstreamError: No user message, or parts other than text.
     """
-    last = max((i for i, m in enumerate(messages) if m.get("role") == "user"), default=-1)
-    if last < 0:
-        raise UpstreamError("rejected", 400)
-    others = (_text(m) for i, m in enumerate(messages) if i != last)
-    return Record(task, "\n".join(others), _text(messages[last]))
+    try:
+        return conversation([(str(m.get("role")), _text(m)) for m in messages], task)
+    except ValueError:
+        raise UpstreamError("rejected", 400) from None
 
 
 def _part(raw: bytes | str) -> dict[str, Any]:

@@ -39,8 +39,7 @@ class MiniLmTokens:
 
     def encode(self, texts: Sequence[str]) -> list[TokenStates]:
         """Return the states of each text, see `privacy.ppft.encoder.TokenEncoder`."""
-        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        encodings = self._tokenizer.encode_batch(clean, add_special_tokens=False)
+        encodings = self._tokenized(texts)
         pieces = _pieces([encoding.ids for encoding in encodings], _PIECE)
         first, last = (self._tokenizer.token_to_id(t) for t in ("[CLS]", "[SEP]"))
         states: list[NDArray[np.float32]] = [np.zeros((0, 384), np.float32)] * len(pieces)
@@ -50,6 +49,14 @@ class MiniLmTokens:
                 states[index] = out[row, 1 : len(pieces[index][1]) + 1]
         offsets = [np.asarray(e.offsets, dtype=np.int64).reshape(-1, 2) for e in encodings]
         return _assemble(pieces, states, offsets, self.dimensions)
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of states of each text."""
+        return [len(encoding.ids) for encoding in self._tokenized(texts)]
+
+    def _tokenized(self, texts: Sequence[str]) -> Any:
+        clean = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
+        return self._tokenizer.encode_batch(clean, add_special_tokens=False)
 
 
 class HuggingFaceTokens:
@@ -107,6 +114,14 @@ class HuggingFaceTokens:
                 states[index] = kept.float().cpu().numpy()
         offsets = [np.asarray(f["offset_mapping"], np.int64).reshape(-1, 2) for f in found]
         return _assemble(pieces, states, offsets, self.dimensions)
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of states of each text.  Raises OSError like `encode`."""
+        tokenizer = self._load()[1]
+        return [
+            len(tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
+            for text in texts
+        ]
 
     def _load(self) -> tuple[Any, Any]:
         with self._lock:

@@ -92,8 +92,19 @@ class Settings(BaseSettings):
         description="Folder of further base models, one Hugging Face folder each; empty means "
         "`models` in the data folder.",
     )
-    job_threads: int = Field(1, ge=1, description="CPU threads of one fine-tuning job.")
-    job_gpus: float = Field(0.0, ge=0, description="GPUs of one fine-tuning job on Ray.")
+    job_threads: int = Field(
+        1, ge=1, description="CPU threads of each process of a fine-tuning job."
+    )
+    job_processes: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Processes of one fine-tuning job, on one machine: each takes its share of every "
+        "batch, on a GPU of its own where there are GPUs.",
+    )
+    job_gpus: float = Field(
+        0.0, ge=0, description="GPUs of each process of a fine-tuning job on Ray."
+    )
     job_disk_bytes: int = Field(
         2 * 1024**3, ge=1024 * 1024, description="Most that one job's folder may take, in bytes."
     )
@@ -104,10 +115,19 @@ class Settings(BaseSettings):
         "http://127.0.0.1:8265", description="Dashboard of the Ray cluster for job_engine ray."
     )
     training_epsilon: float = Field(
-        8.0, gt=0, description="Privacy budget (epsilon) of one data set over all jobs on it."
+        8.0,
+        gt=0,
+        description="Privacy budget (epsilon) of one data set over all jobs on it that "
+        "train with DP-SGD.",
     )
     training_delta: float = Field(
         1e-5, gt=0, lt=1, description="Delta at which training budgets hold."
+    )
+    ppft_training_epsilon: float = Field(
+        5000.0,
+        gt=0,
+        description="Budget (Euclidean epsilon of the longest record, account ppft) of one data set over "
+        "all jobs of the method ppft on it; never added to training_epsilon.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         "INFO", description="Level of the log: DEBUG, INFO, WARNING or ERROR."

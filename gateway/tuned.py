@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.errors import ApiError, no_model, unavailable
-from gateway.jobs.bases import UnknownBase, base_path
+from gateway.errors import ApiError, bad_request, no_model, unavailable
+from gateway.jobs.bases import LocalSite, UnknownBase, base_path
 from gateway.services import Services
-from learning.methods.base import Answer, Tuned
+from learning.methods.base import Answer, MethodError, Tuned, Unanswerable
 from learning.methods.registry import UnknownMethod, method
 from store.errors import NotFound
 from store.tuned import TunedModel, TunedModelStore
@@ -47,7 +47,8 @@ class TunedModels:
         """Answer a chat request with a tuned model.
 
         Raises:
-            ApiError: 404 for an unknown model, 503 when it cannot be loaded.
+            ApiError: 404 for an unknown model, 503 when it cannot be loaded, 400 when it cannot answer
+                these messages.
         """
         model = self.get(tenant_id, name)
         with self._lock:
@@ -57,7 +58,10 @@ class TunedModels:
             self._loaded.move_to_end(model.id)
             while len(self._loaded) > _KEPT:
                 self._loaded.popitem(last=False)
-            return loaded.answer(body["messages"], body)
+            try:
+                return loaded.answer(body["messages"], body)
+            except Unanswerable as error:
+                raise bad_request(f"messages: {error}", "messages") from None
 
     def delete(self, tenant_id: str, name: str) -> None:
         """Remove a model and its values.  Raises ApiError 404."""
@@ -71,14 +75,15 @@ class TunedModels:
     def _load(self, model: TunedModel) -> Tuned:
         try:
             content = self._services.files.content(model.tenant_id, model.file_id)
-            base = base_path(model.base, self._services.settings.resolved_models_dir)
+            models_dir = self._services.settings.resolved_models_dir
+            base = base_path(model.base, models_dir)
             with tempfile.TemporaryDirectory(prefix="penname-") as folder:
                 package = Path(folder, "delta.safetensors")
                 package.write_bytes(content)
-                return method(model.method).load(package, base)
+                return method(model.method).load(package, base, LocalSite(models_dir))
         except NotFound:
             raise unavailable("The file of this model was deleted.", "model_damaged") from None
-        except (UnknownBase, UnknownMethod) as error:
+        except (UnknownBase, UnknownMethod, MethodError) as error:
             raise unavailable(str(error), "model_not_loadable") from None
         except ApiError:
             raise

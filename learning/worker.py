@@ -2,7 +2,8 @@
 
 Read: ``spec.json``, ``data.jsonl`` (removed as soon as it is in memory), ``public.jsonl``, and a lease
 file whose modification time says that somebody still wants this run.  Written: ``taken.json`` before every
-noisy step, ``events.jsonl``, the method's checkpoints, ``result.json`` at the end.
+noisy step, ``events.jsonl``, the method's checkpoints, ``result.json`` at the end.  With several processes
+this one is rank 0 and starts the others (`learning.group`): ``FOLDER RANK SIZE``, the size being the rows'.
 
 No text of the data reaches standard output or error: an unexpected exception is reported by its type
 and the places it passed, because its message may quote a row.
@@ -21,11 +22,13 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from learning.methods.base import EventKind, Work
+from learning.group import Group, join, rows_from_rank_0
+from learning.methods.base import NO_ROWS, EventKind, Result, Work
 from learning.methods.registry import method
 from learning.rows import parse_rows
 
@@ -34,7 +37,18 @@ STOPPED: Final = 3
 BUSY: Final = 4
 FAILED: Final = 5
 # By name: their messages speak of settings and models, never of rows.
-_TOLD: Final = frozenset({"PrivacyError", "CheckpointError", "MethodError", "UnknownMethod"})
+_TOLD: Final = frozenset(
+    {
+        "PrivacyError",
+        "CheckpointError",
+        "MethodError",
+        "UnknownMethod",
+        "GroupError",
+        "ArtefactError",
+        "DatasetError",
+        "DecoderError",
+    }
+)
 
 
 class Folder:
@@ -66,6 +80,14 @@ class Folder:
 
     def rows(self, name: str) -> bytes:
         return (self.path / name).read_bytes()
+
+    def take_rows(self) -> bytes:
+        """Read the training rows and remove them; none where the method exported instead."""
+        if not self.spec["rows"]:
+            return b""
+        rows = self.rows("data.jsonl")
+        (self.path / "data.jsonl").unlink()
+        return rows
 
     def take(self, step: int) -> None:
         """Write down, durably, that step number ``step`` of the plan is being taken."""
@@ -126,8 +148,12 @@ def run(path: Path) -> int:
     if not folder.lock():
         return BUSY
     stop = Stop(path / folder.spec["lease"], float(folder.spec["lease_seconds"]))
-    work = _work(folder, stop)
-    result = method(folder.spec["method"]).run(work)
+    rows = folder.take_rows()
+    group = Group(path, int(folder.spec["processes"]), rows)
+    try:
+        result = _run(_work(folder, rows, stop))
+    finally:
+        group.close()
     if result is None:
         folder.finish({"stopped": True})
         return STOPPED
@@ -136,32 +162,57 @@ def run(path: Path) -> int:
     return DONE
 
 
-def _work(folder: Folder, stop: Stop) -> Work:
-    spec = folder.spec
-    rows = parse_rows(folder.rows("data.jsonl"))
-    (folder.path / "data.jsonl").unlink()
-    public = parse_rows(folder.rows("public.jsonl")) if spec["public"] else None
+def follow(path: Path, rank: int, size: int) -> int:
+    """Run another rank than 0 of a job, whose rows of ``size`` bytes come through a pipe."""
+    rows = rows_from_rank_0(size)
+    spec = json.loads((path / "spec.json").read_text("utf-8"))
+    _run(_told(spec, path, rows, rank))
+    return DONE
 
-    def should_stop(step: int) -> bool:
-        if stop:
-            return True
-        folder.take(step)
-        return False
 
-    return Work(
-        config=spec["config"],
-        base=Path(spec["base"]),
-        labels=tuple(spec["labels"]),
-        rows=rows,
+def _run(work: Work) -> Result | None:
+    threads = os.environ.get("PENNAME_JOB_THREADS")
+    if threads:
+        import torch
+
+        torch.set_num_threads(int(threads))
+    if work.processes > 1:
+        join(work.folder, work.rank, work.processes)
+    return method(work.method).run(work)
+
+
+def _work(folder: Folder, rows: bytes, stop: Stop) -> Work:
+    public = parse_rows(folder.rows("public.jsonl")) if folder.spec["public"] else None
+    return replace(
+        _told(folder.spec, folder.path, rows, 0),
         public=public,
-        seed=int(spec["seed"]),
-        folder=folder.path,
-        should_stop=should_stop,
+        should_stop=lambda: bool(stop),
+        take=folder.take,
         emit=folder.emit,
     )
 
 
-def _report(error: BaseException, path: Path) -> int:
+def _told(spec: Mapping[str, Any], path: Path, rows: bytes, rank: int) -> Work:
+    """What every rank is told; only rank 0 stops, takes steps and reports."""
+    return Work(
+        method=spec["method"],
+        config=spec["config"],
+        base=Path(spec["base"]),
+        labels=tuple(spec["labels"]),
+        rows=parse_rows(rows) if spec["rows"] else NO_ROWS,
+        public=None,
+        seed=int(spec["seed"]),
+        folder=path,
+        should_stop=lambda: False,
+        take=lambda _step: None,
+        emit=lambda _message, _kind, _data: None,
+        rank=rank,
+        processes=int(spec["processes"]),
+        decoder=Path(spec["decoder"]) if spec["decoder"] else None,
+    )
+
+
+def _report(error: BaseException, path: Path, rank: int) -> int:
     """Say what went wrong without quoting data; returns the exit status."""
     name = type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
@@ -170,23 +221,20 @@ def _report(error: BaseException, path: Path) -> int:
     if name not in _TOLD:
         return 1
     print(str(error), file=sys.stderr)
+    if rank:
+        return FAILED
     (path / "result.json").write_text(json.dumps({"error": f"{name}: {error}"}), encoding="utf-8")
     return FAILED
 
 
 def main() -> None:
-    path = Path(sys.argv[1])
+    path, rank = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     # transformers imports scikit-learn where it is found, for something that no job uses: seconds.
     sys.modules.setdefault("sklearn", None)  # type: ignore[arg-type]
-    threads = os.environ.get("PENNAME_JOB_THREADS")
     try:
-        if threads:
-            import torch
-
-            torch.set_num_threads(int(threads))
-        status = run(path)
+        status = follow(path, rank, int(sys.argv[3])) if rank else run(path)
     except Exception as error:
-        status = _report(error, path)
+        status = _report(error, path, rank)
     sys.stdout.flush()
     sys.stderr.flush()
     # Libraries' threads must not delay the end of a run.

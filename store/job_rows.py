@@ -41,7 +41,8 @@ class _Described:
         private: Sealed: suffix, metadata, labels, the name of the model to be made.
         dataset: Blind index of the training data's content.
         account: Ledger account, for example ``dpsgd``.
-        plan: Steps to be taken, reserved: mappings with ``rate``, ``noise_multiplier``, ``steps``, ``label``.
+        plan: Steps to be taken that draw noise, reserved: mappings of the method's, each with ``steps``.
+            ``per_record`` in one says that the ledger has a row for every record already (`JobStore.book`).
     """
 
     tenant_id: str
@@ -65,10 +66,12 @@ class NewJob(_Described):
 
     Attributes:
         epsilon: What the plan costs at ``delta``; reserved.
+        steps: Length of the run; more than the plan's where not every step draws noise.
         request_key: Equal for retries of one request.
     """
 
     epsilon: float
+    steps: int
     request_key: str | None = None
 
 

@@ -5,11 +5,12 @@ gateways never run one job twice, and one that lost its lease changes nothing an
 
 What a job may cost is reserved in its row before it starts; a budget counts the reservations of open
 jobs and the steps of ended ones.  At its end the job is settled: one row of the ledger, append-only,
-says what its steps cost.  Noise that was drawn is charged, whatever became of the job.
+says what its steps cost, unless there is one for every record already.  Noise that was drawn is charged,
+whatever became of the job.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,9 +39,9 @@ from store.job_rows import (
     read_job,
     total_steps,
 )
-from store.ledger import add_charges
-from store.models import FineTuningEventRow, FineTuningJobRow, TenantRow, new_id
-from store.tenants import unknown_tenant
+from store.ledger import add_charges, marked
+from store.models import FineTuningEventRow, FineTuningJobRow, new_id
+from store.tenants import lock_tenant
 
 if TYPE_CHECKING:
     from store.database import Database
@@ -94,7 +95,7 @@ class JobStore:
     def _create(self, new: NewJob, check: Check) -> Job:
         job_id = new_id("ftjob-")
         with self._db.write() as session:
-            _lock_tenant(session, new.tenant_id)
+            lock_tenant(session, new.tenant_id)
             key = self._db.tenants.get(session, new.tenant_id)
             before = self._on(session, new.tenant_id, new.dataset, new.account)
             check([*(job.charged for job in before), new.plan])
@@ -117,7 +118,7 @@ class JobStore:
                 plan=dump([dict(entry) for entry in new.plan]),
                 reserved_epsilon=new.epsilon,
                 delta=new.delta,
-                steps_total=total_steps(new.plan),
+                steps_total=new.steps,
                 steps_done=0,
                 steps_taken=0,
                 attempts=0,
@@ -298,7 +299,7 @@ class JobStore:
             TransitionRefused: The job is not this owner's any more.
         """
         with self._db.write() as session:
-            _lock_tenant(session, job.tenant_id)
+            lock_tenant(session, job.tenant_id)
             others = [
                 other.charged
                 for other in self._on(session, job.tenant_id, job.dataset, job.account)
@@ -311,6 +312,26 @@ class JobStore:
                 plan=dump([dict(entry) for entry in plan]),
                 reserved_epsilon=cost(plan),
             )
+
+    def book(self, job: Job, history: History, records: Iterable[tuple[str, Charge]]) -> None:
+        """Charge what noising every record of a running job's data once has cost, in one transaction.
+
+        Args:
+            history: What has been taken then.
+            records: The text of each record, of which only a keyed hash is stored, and its charge.
+
+        Raises:
+            TransitionRefused: The job is not this owner's any more.
+        """
+        with self._db.write() as session:
+            values = {
+                "history": dump([dict(entry) for entry in history]),
+                "steps_taken": total_steps(history),
+            }
+            self._own(session, job, **values)
+            key = self._db.tenants.get(session, job.tenant_id)
+            charges = marked(key, job.account, records)
+            add_charges(session, job.tenant_id, None, job.account, job.id, charges)
 
     def release(
         self, job: Job, to: Status, events: Sequence[NewEvent] = (), *, failed: bool = False
@@ -452,17 +473,9 @@ class JobStore:
             )
             .execution_options(synchronize_session=False)
         )
-        if total_steps(history):
+        if any(entry["steps"] and not entry.get("per_record") for entry in history):
             charge = Charge("training", job.method, METRIC, spent, job.delta, job.dataset)
             add_charges(session, job.tenant_id, None, job.account, job.id, [charge])
-
-
-def _lock_tenant(session: Session, tenant_id: str) -> None:
-    found = session.scalar(
-        select(TenantRow.id).where(TenantRow.id == tenant_id).with_for_update(key_share=True)
-    )
-    if found is None:
-        raise unknown_tenant()
 
 
 def _add_events(session: Session, job_id: str, events: Sequence[NewEvent]) -> None:

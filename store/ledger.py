@@ -7,8 +7,8 @@ with metric ``days`` (ε per day) go to the account ``days``, whoever makes them
 
 import math
 import time
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +16,9 @@ from sqlalchemy import Select, func, insert, select
 from sqlalchemy.orm import Session
 
 from privacy.accounting.charges import Charge
-from store.models import LedgerEntryRow, TenantRow
-from store.tenants import unknown_tenant
+from store.crypto import DataKey
+from store.models import LedgerEntryRow
+from store.tenants import lock_tenant
 
 if TYPE_CHECKING:
     from store.database import Database
@@ -110,13 +111,7 @@ class Spending:
         if self._session is None:
             raise RuntimeError("budgets are readable only while the plan runs")
         if not self._locked:
-            found = self._session.scalar(
-                select(TenantRow.id)
-                .where(TenantRow.id == self._tenant_id)
-                .with_for_update(key_share=True)
-            )
-            if found is None:
-                raise unknown_tenant()
+            lock_tenant(self._session, self._tenant_id)
             self._locked = True
         return self._session
 
@@ -148,6 +143,18 @@ class Ledger:
             key = self._db.tenants.get(session, tenant_id)
             ref = None if session_id is None else key.blind("session", session_id).hex()
             add_charges(session, tenant_id, ref, account, request_id, charges)
+
+    def append_records(
+        self, tenant_id: str, account: str, request_id: str, records: Iterable[tuple[str, Charge]]
+    ) -> None:
+        """Charge an account for records, given as text and charge; the text is not stored.
+
+        Raises:
+            UnknownTenant: There is no such tenant.
+        """
+        with self._db.write() as session:
+            charges = marked(self._db.tenants.get(session, tenant_id), account, records)
+            add_charges(session, tenant_id, None, account, request_id, charges)
 
     def rows(
         self,
@@ -217,6 +224,12 @@ class Ledger:
         """Return the sums of the given entities over all sessions; zeros for unknown ones."""
         with self._db.read() as session:
             return entity_sums(session, tenant_id, hmacs)
+
+
+def marked(key: DataKey, account: str, records: Iterable[tuple[str, Charge]]) -> Iterator[Charge]:
+    """Yield the charge of each record with a keyed hash of its text as its mark."""
+    for text, charge in records:
+        yield replace(charge, entity_hmac=key.blind(f"{account}-record", text).hex())
 
 
 def add_charges(

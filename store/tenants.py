@@ -224,6 +224,13 @@ def unknown_tenant() -> UnknownTenant:
     return UnknownTenant("There is no such tenant. Create it first, or use a key of another one.")
 
 
+def lock_tenant(session: Session, tenant_id: str) -> None:
+    """Let other transactions that lock this tenant wait for this one.  Raises UnknownTenant."""
+    query = select(TenantRow.id).where(TenantRow.id == tenant_id)
+    if session.scalar(query.with_for_update(key_share=True)) is None:
+        raise unknown_tenant()
+
+
 def _place(tenant_id: str) -> tuple[str, str, str]:
     return tenant_id, "tenants", tenant_id
 

@@ -14,14 +14,18 @@ class RayEngine:
 
     Args:
         address: ``http://host:port`` of the dashboard.
-        gpus: GPUs of a worker; a fraction shares one.
-        cpus: CPU cores of a worker.
+        gpus: GPUs of each process of a worker; a fraction shares one.
+        threads: CPU threads, and cores, of each process.
+        processes: Processes of a worker.
     """
 
     name: str = "ray"
 
-    def __init__(self, address: str, gpus: float = 0.0, cpus: int = 1) -> None:
-        self._address, self._gpus, self._cpus = address, gpus, cpus
+    def __init__(
+        self, address: str, gpus: float = 0.0, threads: int = 1, processes: int = 1
+    ) -> None:
+        self._address, self._threads = address, threads
+        self._gpus, self._cpus = gpus * processes, threads * processes
         self._client: Any = None
 
     def submit(self, job_id: str, attempt: int, folder: Path) -> str:
@@ -32,7 +36,7 @@ class RayEngine:
             # A shell in between would get the signal instead of the worker.
             entrypoint=f"exec {command}",
             submission_id=handle,
-            runtime_env={"env_vars": worker_environment(self._cpus)},
+            runtime_env={"env_vars": worker_environment(self._threads)},
             entrypoint_num_gpus=self._gpus or None,
             entrypoint_num_cpus=self._cpus,
         )

@@ -280,11 +280,8 @@ def _charge(
     db = open_database(load_settings(data_dir=data_dir))
     try:
         TenantStore(db).ensure(tenant)
-        with db.read() as session:
-            key = db.tenants.get(session, tenant)
-        marks = [key.blind("ppft-record", text).hex() for text in encoded.texts]
-        charges = [charge(c, noise, m) for c, m in zip(costs, marks, strict=True)]
-        Ledger(db).append(tenant, ACCOUNT, f"ppft-export:{name}", charges)
+        records = zip(encoded.texts, (charge(cost, noise) for cost in costs), strict=True)
+        Ledger(db).append_records(tenant, ACCOUNT, f"ppft-export:{name}", records)
     finally:
         db.close()
 

@@ -24,11 +24,14 @@ class JobFolder:
         self.path = root / job_id
 
     def prepare(
-        self, spec: Mapping[str, Any], taken: Sequence[int], rows: bytes, public: bytes | None
+        self,
+        spec: Mapping[str, Any],
+        taken: Sequence[int],
+        rows: bytes | None,
+        public: bytes | None,
     ) -> None:
         """Write what a worker reads; what a former run left, checkpoints above all, stays."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.path.chmod(0o700)
+        self.make()
         (self.path / "result.json").unlink(missing_ok=True)
         if not (self.path / "taken.json").exists():
             self._write("taken.json", json.dumps(list(taken)).encode())
@@ -36,7 +39,13 @@ class JobFolder:
         self.touch(str(spec["lease"]))
         if public is not None:
             self._write("public.jsonl", public)
-        self._write("data.jsonl", rows)
+        if rows is not None:
+            self._write("data.jsonl", rows)
+
+    def make(self) -> None:
+        """Make the folder, for its owner alone."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path.chmod(0o700)
 
     def touch(self, lease: str) -> None:
         """Say that somebody still wants this run."""

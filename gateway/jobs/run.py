@@ -4,18 +4,21 @@ import itertools
 import logging
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from connectors.jobs.base import Engine, EngineError
-from gateway.jobs.bases import UnknownBase, base_path
+from gateway.jobs.bases import LocalSite, UnknownBase, base_path
 from gateway.jobs.budget import BudgetExceeded, budget_check, cost_of
+from gateway.jobs.exporting import Exporting
 from gateway.jobs.folder import JobFolder
 from gateway.settings import Settings
+from learning.methods.base import Export, Method, MethodError, TextFree
 from learning.methods.registry import UnknownMethod, method
-from store.errors import NotFound, StoreConflict
+from learning.rows import parse_rows
+from store.errors import NotFound, StoreConflict, StoreError
 from store.files import FileStore
 from store.job_rows import History, Job, NewEvent, Status, total_steps
 from store.jobs import JobStore
@@ -59,6 +62,7 @@ class Run:
         self._renewed = time.monotonic()
         self._stopping: float | None = None
         self._why: CannotRun | None = None
+        self._exporting: Exporting | None = None
         self.ended = False
 
     def begin(self) -> None:
@@ -84,6 +88,9 @@ class Run:
     def drive(self) -> None:
         """Do what is due: renew, collect reports, obey, notice the end."""
         self._renew()
+        if self._exporting is not None:
+            self._drive_export(self._exporting)
+            return
         self._collect()
         self._check_quota()
         if (self.job.wanted or self._why) and self._stopping is None:
@@ -97,10 +104,16 @@ class Run:
     def stop(self) -> None:
         """Ask the worker to save a checkpoint and end."""
         self._stopping = time.monotonic()
+        if self._exporting is not None:
+            self._exporting.cancel()
+            return
         self._engine.stop(self.job.handle or "")
 
     def abandon(self) -> None:
         """Leave a job that somebody else holds now, ending its worker unless they took that over."""
+        if self._exporting is not None:
+            self._exporting.cancel()
+            return
         try:
             now = self._jobs.get(self.job.tenant_id, self.job.id)
             taken_over = now.status == "running" and now.handle == self.job.handle
@@ -120,7 +133,7 @@ class Run:
         return False
 
     def _launch(self) -> None:
-        job, settings = self.job, self._settings
+        settings = self._settings
         free = shutil.disk_usage(_existing(settings.resolved_jobs_dir)).free
         if free < settings.job_disk_bytes:
             raise CannotRun(
@@ -128,23 +141,96 @@ class Run:
                 f"The server has {free >> 20} MiB of disk left and a job may take "
                 f"{settings.job_disk_bytes >> 20} MiB. Free some, then create the job again.",
             )
+        kind = self._method()
+        if isinstance(kind, TextFree):
+            self._exporting = Exporting(self._export_of(kind))
+            return
+        rows, public = self._contents()
         self._reserve_lost_steps()
-        rows = self._content(job.training_file, "training_file")
-        public = self._content(job.validation_file, "validation_file")
+        self._start_worker(rows, public)
+
+    def _export_of(self, kind: TextFree) -> Callable[[Callable[[], bool]], Export | None]:
+        """What makes that which the worker gets instead of texts, unless an earlier run left it."""
+        base, site = self._base(), LocalSite(self._settings.resolved_models_dir)
+        if kind.exported(self.folder.path):  # noised once and for all
+            return lambda _: Export(lambda _folder: None, kind.decoder(base, site), (), "")
+        rows, public = self._contents()
+
+        def work(cancelled: Callable[[], bool]) -> Export | None:
+            valid = None if public is None else parse_rows(public)
+            config = self.job.spec["config"]
+            return kind.export(parse_rows(rows), valid, config, base, site, cancelled)
+
+        return work
+
+    def _drive_export(self, exporting: Exporting) -> None:
+        if self.job.wanted:
+            exporting.cancel()
+        if not exporting.done():
+            return
+        self._exporting = None
+        try:
+            export = exporting.result()
+            if export is None or self.job.wanted or self._stopping is not None:
+                self._ended()
+                return
+            if export.told:
+                self._book(export)
+            self._start_worker(None, None, str(export.decoder))
+        except MethodError as error:
+            self._finish("failed", CannotRun("export_failed", f"The rows: {error}").error)
+        except CannotRun as error:
+            self._finish("failed", error.error)
+        except EngineError as error:
+            self._requeue(f"The engine could not start the job: {error}", failed=True)
+        except StoreError:
+            raise
+        except Exception as error:  # its message might quote a row
+            name = type(error).__name__
+            self._requeue(f"The rows could not be exported ({name}).", failed=True)
+
+    def _book(self, export: Export) -> None:
+        """Charge an export, then write it: what is written can be copied."""
+        job = self.job
+        planned = self._cost(tuple({**e, "steps": 1} for e in job.plan))
+        if any(charge.epsilon > planned * (1 + 1e-9) for _, charge in export.charges):
+            raise CannotRun(
+                "export_failed",
+                "The encoder makes more rows of a record than it did when the job was created, so they "
+                "would cost more than was reserved. Create the job again.",
+            )
+        if total_steps(job.history):
+            # Booked by a run that died before it had written: drawn anew, so charged anew.
+            self._reserve(tuple({**e, "steps": e["steps"] + 1} for e in job.plan))
+        history = tuple({**e, "steps": e["steps"] + 1} for e in self.job.history)
+        self._jobs.book(self.job, history, export.charges)
+        self.job = replace(self.job, history=history)
+        self.folder.make()
+        export.write(self.folder.path)
+        self._jobs.progress(self.job, events=[NewEvent(export.told)])
+
+    def _start_worker(
+        self, rows: bytes | None, public: bytes | None, decoder: str | None = None
+    ) -> None:
+        """Start a worker; without rows it finds what was exported for it."""
+        job, settings = self.job, self._settings
         spec = {
             "job_id": job.id,
             "method": job.method,
             "config": job.spec["config"],
             "sizes": job.spec["sizes"],
             "base": str(self._base()),
+            "decoder": decoder,
+            "rows": rows is not None,
             "labels": job.private["labels"],
             "seed": job.seed,
             "public": public is not None,
+            "processes": settings.job_processes,
             "lease": self._lease,
             # A worker gives up a little before the lease ends, so that two never run side by side.
             "lease_seconds": 0.8 * settings.job_lease_seconds,
         }
-        self.folder.prepare(spec, _counts(job.history), rows or b"", public)
+        self.folder.prepare(spec, _counts(job.history), rows, public)
         self._adopted(self._engine.submit(job.id, job.attempts, self.folder.path))
         started = NewEvent(
             f"Attempt {job.attempts}: the job runs on engine {self._engine.name}.",
@@ -161,9 +247,15 @@ class Run:
         except UnknownBase as error:
             raise CannotRun("model_not_found", str(error), "model") from None
 
-    def _content(self, file_id: str | None, param: str) -> bytes | None:
-        if file_id is None:
-            return None
+    def _contents(self) -> tuple[bytes, bytes | None]:
+        """Return training and validation file."""
+        job = self.job
+        rows = self._content(job.training_file, "training_file")
+        if job.validation_file is None:
+            return rows, None
+        return rows, self._content(job.validation_file, "validation_file")
+
+    def _content(self, file_id: str, param: str) -> bytes:
         try:
             return self._files.content(self.job.tenant_id, file_id)
         except NotFound:
@@ -184,14 +276,7 @@ class Run:
         lost = total_steps(plan) - total_steps(job.plan)
         if lost <= 0:
             return
-        kind = self._method()
-        settings = self._settings
-        check = budget_check(kind, settings.training_epsilon, settings.training_delta)
-        try:
-            self._jobs.reprice(job, plan, cost_of(kind, job.delta), check)
-        except BudgetExceeded as error:
-            raise CannotRun("privacy_budget_exceeded", str(error), "training_file") from None
-        self.job = self._jobs.get(job.tenant_id, job.id)
+        self._reserve(plan)
         told = NewEvent(
             f"{lost} steps were lost in a crash: they stay charged and are taken again.",
             level="warn",
@@ -199,7 +284,17 @@ class Run:
         )
         self._jobs.progress(self.job, events=[told])
 
-    def _method(self) -> Any:
+    def _reserve(self, plan: History) -> None:
+        """Reserve another plan for the running job."""
+        job, kind = self.job, self._method()
+        check = budget_check(kind, self._settings)
+        try:
+            self._jobs.reprice(job, plan, cost_of(kind, job.delta), check)
+        except BudgetExceeded as error:
+            raise CannotRun("privacy_budget_exceeded", str(error), "training_file") from None
+        self.job = self._jobs.get(job.tenant_id, job.id)
+
+    def _method(self) -> Method:
         try:
             return method(self.job.method)
         except UnknownMethod as error:
@@ -306,7 +401,8 @@ class Run:
         text = f"The job has {status}." if status != "cancelled" else "The job was cancelled."
         if error is not None:
             text = f"The job failed: {error['message']}"
-        data = {"epsilon": epsilon, "delta": self.job.delta, "steps": total_steps(history)}
+        steps = max(done, total_steps(history))
+        data = {"epsilon": epsilon, "delta": self.job.delta, "steps": steps}
         event = NewEvent(text, level="error" if error else "info", data={**data, **(facts or {})})
         self._jobs.finish(
             self.job,

@@ -31,7 +31,12 @@ _PATIENCE: Final = 15.0
 def make_engine(settings: Settings) -> Engine:
     """Return the engine that the settings name."""
     if settings.job_engine == "ray":
-        return RayEngine(settings.ray_address, settings.job_gpus, settings.job_threads)
+        return RayEngine(
+            settings.ray_address,
+            settings.job_gpus,
+            settings.job_threads,
+            settings.job_processes,
+        )
     return LocalEngine(settings.job_threads)
 
 

@@ -73,6 +73,7 @@ def train(
     on_event: Callable[[Event], None] | None = None,
     checkpoint_dir: Path | None = None,
     should_stop: Callable[[], bool] | None = None,
+    on_step: Callable[[int], None] | None = None,
     noise: NoiseSource | None = None,
     randomness: Randomness | None = None,
 ) -> TrainResult:
@@ -88,7 +89,8 @@ def train(
         account: What the data set has been charged before; charged further, step by step.
         on_event: Told of progress, on rank 0.
         checkpoint_dir: Where checkpoints go; none are written without it.
-        should_stop: Asked before every step; True writes a checkpoint and returns.
+        should_stop: Asked before every step; True on any process writes a checkpoint and returns.
+        on_step: Told, on rank 0, the number of every step of the whole run before it is taken.
         noise: Injected by tests.
         randomness: Injected by tests.
 
@@ -98,7 +100,7 @@ def train(
         ValueError: The budget is spent.
     """
     run = _Run(model, data, config, loss, account or Accountant(), noise, randomness)
-    run.on_event, run.folder = on_event, checkpoint_dir
+    run.on_event, run.on_step, run.folder = on_event, on_step, checkpoint_dir
     return run.execute(should_stop or (lambda: False))
 
 
@@ -116,6 +118,7 @@ class _Run:
         self.model, self.data, self.config, self.loss = model, data, config, loss
         self.account, self.noise, self.randomness = account, noise, randomness
         self.on_event: Callable[[Event], None] | None = None
+        self.on_step: Callable[[int], None] | None = None
         self.folder: Path | None = None
         self.processes = Processes()
         self.added = add_biases(model) if config.add_biases else []
@@ -195,6 +198,8 @@ class _Run:
                 if self.processes.any(should_stop(), self.device):
                     self._save(number, step, optimizer, phase)
                     return True
+                if self.on_step is not None and self.processes.rank == 0:
+                    self.on_step(self.done)
                 self._step(engine, optimizer, sampler, phase, step)
                 is_last = step + 1 == steps and number + 1 == len(self.config.phases)
                 if (step + 1) % self.config.checkpoint_every == 0 or is_last:

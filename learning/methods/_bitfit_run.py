@@ -27,14 +27,21 @@ def run(work: Work) -> Result | None:
         loss=prepared.loss,
         on_event=progress,
         checkpoint_dir=work.folder / "checkpoint",
-        should_stop=progress.should_stop,
+        should_stop=work.should_stop,
+        on_step=progress.take,
     )
-    if result.status == "stopped":
+    if result.status == "stopped" or work.rank:
         return None
     metrics = progress.metrics()
     result.card |= {"labels": list(work.labels), "max_length": length, "metrics": metrics}
     path = result.save(work.folder / "result")
     facts = {name: result.card[name] for name in ("trained_parameters", "model_parameters")}
+    if work.processes > 1:
+        facts |= {
+            "processes": work.processes,
+            "bytes_reduced": result.bytes_reduced,
+            "bytes_of_full_gradients": 4 * facts["model_parameters"] * progress.taken,
+        }
     return Result((path, path.with_name("README.md")), {**facts, **metrics})
 
 
@@ -43,12 +50,11 @@ class _Progress:
 
     def __init__(self, work: Work, prepared: Prepared, config: FineTuning) -> None:
         self._work, self._prepared, self._config = work, prepared, config
-        self._next = 0
+        self.taken = 0
 
-    def should_stop(self) -> bool:
-        stop = self._work.should_stop(self._next)
-        self._next += not stop
-        return stop
+    def take(self, step: int) -> None:
+        self._work.take(step)
+        self.taken += 1
 
     def metrics(self) -> Mapping[str, float]:
         work = self._work
@@ -61,8 +67,6 @@ class _Progress:
 
     def __call__(self, event: Event) -> None:
         if event.kind == "phase":
-            # A phase is entered at its start or, after a crash, where its checkpoint stood.
-            self._next = event.step
             self._work.emit(
                 f"Phase {event.phase} from step {event.step}", "message", self._data(event)
             )

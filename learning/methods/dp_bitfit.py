@@ -10,7 +10,17 @@ from learning.bitfit.accountant import COARSE, Accountant, Entry, calibrate
 from learning.bitfit.clipping import Clipping
 from learning.bitfit.config import FineTuning, Phase
 from learning.bitfit.select import Method as Part
-from learning.methods.base import Facts, MethodError, Plan, Result, Tuned, Work
+from learning.methods.base import (
+    Facts,
+    MethodError,
+    Plan,
+    Reads,
+    Result,
+    Site,
+    Tuned,
+    Work,
+    settings_of,
+)
 from learning.tasks import is_causal, task_of
 
 _BATCH: Final = 256
@@ -79,9 +89,16 @@ class DpBitfit:
     """See the module."""
 
     type: str = "dp_bitfit"
+    account: str = "dpsgd"
+    adjacency: str = "add or remove one record"
+
+    def reads(self, base: Path) -> Reads:
+        if base.is_dir() and not (base / "config.json").is_file():
+            raise MethodError("this is a PPFT model; train it with the method ppft")
+        return "chat" if is_causal(base) else "labels"
 
     def plan(self, given: Mapping[str, Any], facts: Facts) -> Plan:
-        settings = _settings(given)
+        settings = settings_of(Settings, given)
         causal = is_causal(facts.base)
         if not causal and not settings.phases and not settings.one_phase:
             settings = settings.model_copy(update={"phases": _default_phases()})
@@ -116,8 +133,8 @@ class DpBitfit:
         }
         shown |= {"steps": run.total_steps, "n_epochs": sum(p.epochs for p in run.phases)}
         return Plan(
-            account="dpsgd",
             history=history,
+            steps=run.total_steps,
             epsilon=self.epsilon([history], delta),
             delta=delta,
             config={"run": run.model_dump(mode="json"), "max_length": settings.max_length},
@@ -139,18 +156,8 @@ class DpBitfit:
 
         return run(work)
 
-    def load(self, package: Path, base: Path) -> Tuned:
+    def load(self, package: Path, base: Path, site: Site) -> Tuned:
         return task_of(base).load(package, base)
-
-
-def _settings(given: Mapping[str, Any]) -> Settings:
-    wanted = {name: value for name, value in given.items() if value != "auto"}
-    try:
-        return Settings.model_validate(wanted)
-    except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        path = ".".join(str(part) for part in fault["loc"])
-        raise MethodError(fault["msg"].removeprefix("Value error, "), path or None) from None
 
 
 def _default_phases() -> list[PhaseSettings]:

@@ -14,6 +14,8 @@ from learning.ppft.decoder import Decoder
 from learning.ppft.model import Lora, PpftModel
 
 VERSION: Final = 1
+WEIGHTS: Final = "weights.safetensors"
+CARD: Final = "card.json"
 
 
 class ArtefactError(ValueError):
@@ -32,6 +34,7 @@ class Card:
         mechanism, epsilon: Noise of the rows it was adapted to; ``none`` and None after stage 1.
         corpora: Training data, by stage.
         lora: Settings of LoRA.
+        task: What it was trained for last; empty where nobody said.
     """
 
     encoder: str
@@ -44,6 +47,7 @@ class Card:
     epsilon: float | None = None
     corpora: tuple[str, ...] = ()
     lora: Lora = field(default_factory=Lora)
+    task: str = ""
 
     def of(self, meta: Meta) -> "Card":
         """Return the card of the model after training on a dataset."""
@@ -68,10 +72,11 @@ def save(model: PpftModel, card: Card, folder: Path) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=".model-", dir=folder.parent))
     try:
         tensors = {n: p.detach().half().cpu().contiguous() for n, p in model.trainable().items()}
-        save_file(tensors, scratch / "weights.safetensors")
-        digest = _sha256(scratch / "weights.safetensors")
+        # The card stands in the weights too, so that one file is enough to use a model.
+        save_file(tensors, scratch / WEIGHTS, {"card": json.dumps(asdict(card))})
+        digest = _sha256(scratch / WEIGHTS)
         body = {"version": VERSION, "card": asdict(card), "sha256": digest}
-        (scratch / "card.json").write_text(json.dumps(body, indent=2) + "\n", "utf-8")
+        (scratch / CARD).write_text(json.dumps(body, indent=2) + "\n", "utf-8")
         if folder.exists():
             shutil.rmtree(folder)
         os.replace(scratch, folder)
@@ -86,16 +91,35 @@ def read_card(folder: Path) -> Card:
         ArtefactError: No readable card of this version, or the weights are not the card's.
     """
     try:
-        body: dict[str, Any] = json.loads((folder / "card.json").read_text("utf-8"))
+        body: dict[str, Any] = json.loads((folder / CARD).read_text("utf-8"))
         card = dict(body["card"])
         if body["version"] != VERSION:
             raise ArtefactError(f"{folder} has version {body['version']}; this reads {VERSION}")
-        if _sha256(folder / "weights.safetensors") != body["sha256"]:
+        if _sha256(folder / WEIGHTS) != body["sha256"]:
             raise ArtefactError(f"{folder} is damaged: its weights are not those of its card")
     except (OSError, ValueError, KeyError) as error:
         if isinstance(error, ArtefactError):
             raise
         raise ArtefactError(f"{folder} is no trained PPFT model") from None
+    return _card(card)
+
+
+def card_within(weights: Path) -> Card:
+    """Return the card that a file of weights carries.
+
+    Raises:
+        ArtefactError: It carries none.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(weights, "pt") as handle:
+            return _card(json.loads((handle.metadata() or {})["card"]))
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError):
+        raise ArtefactError(f"{weights.name} is no trained PPFT model with a card") from None
+
+
+def _card(card: dict[str, Any]) -> Card:
     lora = Lora(**{**card["lora"], "targets": tuple(card["lora"]["targets"])})
     return Card(**{**card, "corpora": tuple(card["corpora"]), "lora": lora})
 
@@ -106,14 +130,23 @@ def load(folder: Path, decoder: Decoder) -> tuple[PpftModel, Card]:
     Raises:
         ArtefactError: Damaged, or trained on another decoder.
     """
+    card = read_card(folder)
+    return load_weights(folder / WEIGHTS, card, decoder), card
+
+
+def load_weights(weights: Path, card: Card, decoder: Decoder) -> PpftModel:
+    """Put weights that a card describes on a decoder.
+
+    Raises:
+        ArtefactError: Damaged, or trained on another decoder.
+    """
     from safetensors.torch import load_file
 
-    card = read_card(folder)
     if card.decoder != decoder.name:
-        raise ArtefactError(f"{folder} belongs to {card.decoder}, not to {decoder.name}")
+        raise ArtefactError(f"the model belongs to {card.decoder}, not to {decoder.name}")
     model = PpftModel.create(decoder, card.dimensions, card.lora)
-    restore(model, load_file(folder / "weights.safetensors"))
-    return model, card
+    restore(model, load_file(weights))
+    return model
 
 
 def restore(model: PpftModel, tensors: dict[str, Any]) -> None:

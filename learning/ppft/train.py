@@ -55,6 +55,7 @@ def train(
     plan: Plan,
     checkpoint: Path | None = None,
     report: Report = print,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
     """Train in place; continues from ``checkpoint`` when it exists.
 
@@ -64,6 +65,7 @@ def train(
         plan: Steps, rates, order.
         checkpoint: File replaced atomically every ``plan.every`` steps.
         report: Receives events: ``resumed``, ``step`` (every tenth), ``checkpoint``, ``done``.
+        should_stop: Asked before every step; True on any process saves a checkpoint and returns.
 
     Returns:
         Steps done, those of earlier runs included.
@@ -76,7 +78,13 @@ def train(
     for step, chosen in enumerate(schedule([e.task for e in examples], plan), start=1):
         if step <= start:
             continue
-        share = _progress(step, start, plan, began)
+        share, stop = _agreed(model, _progress(step, start, plan, began), should_stop())
+        if stop:
+            step -= 1
+            if checkpoint is not None and rank == 0:
+                _save(model, optimiser, step, checkpoint)
+                report({"event": "checkpoint", "step": step})
+            break
         mine = [examples[i] for i in chosen[rank::world].tolist()]
         losses.append(_step(model, optimiser, mine, plan, step, share))
         late = share >= 1.0 and step < plan.steps
@@ -134,12 +142,16 @@ def _progress(step: int, start: int, plan: Plan, began: float) -> float:
     """Share of the stage done, by steps or by the clock, whichever is further."""
     elapsed = (time.monotonic() - began) / (60.0 * plan.minutes)
     by_clock = start / plan.steps + (1 - start / plan.steps) * elapsed
-    share = max(step / plan.steps, by_clock)
-    if torch.distributed.is_initialized():
-        shared = torch.tensor(share)
-        torch.distributed.broadcast(shared, 0)  # all processes stop at the same step
-        share = float(shared)
-    return share
+    return max(step / plan.steps, by_clock)
+
+
+def _agreed(model: PpftModel, share: float, stop: bool) -> tuple[float, bool]:
+    """Return one decision for all processes: they stop at the same step, as soon as one has to."""
+    if not torch.distributed.is_initialized():
+        return share, stop
+    both = torch.tensor([share, float(stop)], device=model.device)
+    torch.distributed.all_reduce(both, torch.distributed.ReduceOp.MAX)
+    return float(both[0]), bool(both[1])
 
 
 def _optimiser(model: PpftModel, plan: Plan) -> torch.optim.AdamW:
@@ -180,10 +192,10 @@ def _resume(model: PpftModel, optimiser: Any, path: Path | None, report: Report)
 
 
 def _processes(model: PpftModel) -> tuple[int, int]:
-    """Join the process group that torchrun announces; alone otherwise."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return 0, 1
+    """Join the process group that torchrun announces, unless done before; alone otherwise."""
     if not torch.distributed.is_initialized():
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return 0, 1
         torch.distributed.init_process_group("nccl" if model.device.type == "cuda" else "gloo")
     for parameter in model.trainable().values():
         torch.distributed.broadcast(parameter.data, 0)

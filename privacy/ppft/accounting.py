@@ -7,6 +7,7 @@ than the record's sum is claimed for it.  The number of slots is not protected.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,7 @@ from privacy.ppft.noise import Noise, gaussian_scale
 
 ACCOUNT: Final = "ppft"
 METRIC: Final = "euclidean"
+DELTA: Final = 1e-6  # of the conversion for Gaussian noise
 _DIAMETER: Final = 2.0  # of the unit ball
 
 
@@ -35,7 +37,7 @@ class Cost:
     delta: float
 
 
-def cost(slots: int, dimensions: int, noise: Noise, delta: float = 1e-6) -> Cost:
+def cost(slots: int, dimensions: int, noise: Noise, delta: float = DELTA) -> Cost:
     """Return what sending ``slots`` rows costs.
 
     Gaussian noise is accounted in zCDP, ρ = Δ²/(2σ²) per slot, which adds up over slots; the
@@ -47,11 +49,28 @@ def cost(slots: int, dimensions: int, noise: Noise, delta: float = 1e-6) -> Cost
     if slots < 0 or not 0.0 < delta < 1.0:
         raise ValueError("a cost needs at least 0 slots and a delta between 0 and 1")
     if noise.mechanism == "gaussian":
-        rho = _DIAMETER**2 / (2.0 * gaussian_scale(dimensions, noise.epsilon) ** 2)
+        rho = _rho(dimensions, noise)
         per_slot, total = (_approximate(rho * n, delta) for n in (1, slots))
         return Cost(slots, per_slot, total, delta if slots else 0.0)
     per_slot = _DIAMETER * noise.epsilon
     return Cost(slots, per_slot, per_slot * slots if slots else 0.0, 0.0)
+
+
+def together(releases: Iterable[tuple[int, int, Noise]], delta: float = DELTA) -> float:
+    """Return the ε at ``delta`` of several releases of one record.
+
+    Laplace costs add up, Gaussian ones in zCDP.
+
+    Args:
+        releases: Slots, dimensions and noise of each.
+    """
+    pure, rho = 0.0, 0.0
+    for slots, dimensions, noise in releases:
+        if noise.mechanism == "gaussian":
+            rho += slots * _rho(dimensions, noise)
+        else:
+            pure += cost(slots, dimensions, noise).epsilon
+    return pure + (_approximate(rho, delta) if rho else 0.0)
 
 
 def charge(spent: Cost, noise: Noise, record: str = "") -> Charge:
@@ -64,6 +83,11 @@ def charge(spent: Cost, noise: Noise, record: str = "") -> Charge:
         spent.delta,
         record,
     )
+
+
+def _rho(dimensions: int, noise: Noise) -> float:
+    """zCDP of one slot."""
+    return _DIAMETER**2 / (2.0 * gaussian_scale(dimensions, noise.epsilon) ** 2)
 
 
 def _approximate(rho: float, delta: float) -> float:

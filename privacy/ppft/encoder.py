@@ -34,3 +34,6 @@ class TokenEncoder(Protocol):
 
     def encode(self, texts: Sequence[str]) -> list[TokenStates]:
         """Return the states of each text; an empty text has none."""
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Return how many states each text has, without running the model."""

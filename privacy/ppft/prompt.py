@@ -49,6 +49,22 @@ def render(record: Record) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def conversation(turns: Sequence[tuple[str, str]], task: Task, answer: str = "") -> Record:
+    """Return a chat as a record: the last user message is the question, the others are the context.
+
+    Args:
+        turns: Role and text of each message, the answer not among them.
+
+    Raises:
+        ValueError: There is no user message.
+    """
+    last = max((i for i, (role, _) in enumerate(turns) if role == "user"), default=-1)
+    if last < 0:
+        raise ValueError("a conversation needs a message of the user")
+    others = "\n".join(text for i, (_, text) in enumerate(turns) if i != last)
+    return Record(task, others, turns[last][1], answer=answer)
+
+
 def multiple_choice(
     question: str, options: Sequence[str], answer: str | int, context: str = ""
 ) -> Record:

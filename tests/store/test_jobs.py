@@ -53,6 +53,7 @@ def new(**values: Any) -> NewJob:
         "plan": steps(8, 2),
         "epsilon": 1.0,
         "delta": 1e-5,
+        "steps": 10,
     }
     return NewJob(**{**plain, **values})
 

@@ -83,7 +83,7 @@ def job_object(job: Job) -> dict[str, Any]:
         "method": {"type": job.method, job.method: {"hyperparameters": dict(shown)}},
         "penname": {
             "account": job.account,
-            "adjacency": "add or remove one record",
+            "adjacency": job.spec.get("adjacency", "add or remove one record"),
             "delta": job.delta,
             "epsilon_reserved": job.reserved_epsilon,
             "epsilon_spent": job.spent_epsilon,

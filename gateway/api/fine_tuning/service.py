@@ -18,14 +18,13 @@ from gateway.api.fine_tuning.schema import (
     job_object,
 )
 from gateway.errors import ApiError, bad_request, budget_exceeded, fault_text
-from gateway.jobs.bases import UnknownBase, base_path
-from gateway.jobs.budget import BudgetExceeded, budget_check, cost_of
+from gateway.jobs.bases import LocalSite, UnknownBase, base_path
+from gateway.jobs.budget import BudgetExceeded, budget_check, budget_of, cost_of
 from gateway.jobs.folder import JobFolder
 from gateway.services import Services
 from learning.methods.base import Facts, Method, MethodError, Plan
 from learning.methods.registry import UnknownMethod, method
 from learning.rows import Rows, RowsError, parse_rows
-from learning.tasks import is_causal
 from store.errors import NotFound
 from store.job_rows import Job, JobEvent, NewEvent, NewJob, TransitionRefused, Wanted
 from store.jobs import JobStore
@@ -57,7 +56,7 @@ def create_job(
     kind = _method(body.method.type)
     rows, labels, given, plan = _planned(services, tenant_id, body, kind)
     settings = services.settings
-    check = budget_check(kind, settings.training_epsilon, settings.training_delta)
+    check = budget_check(kind, settings)
     dataset = jobs.dataset(tenant_id, rows.canonical())
     new = NewJob(
         tenant_id=tenant_id,
@@ -70,6 +69,7 @@ def create_job(
             "config": plan.config,
             "sizes": [entry["steps"] for entry in plan.history],
             "shown": plan.shown,
+            "adjacency": kind.adjacency,
         },
         private={
             "suffix": body.suffix,
@@ -78,16 +78,17 @@ def create_job(
             "name": _name(body, tenant_id),
         },
         seed=secrets.randbelow(2**31) if body.seed is None else body.seed,
-        account=plan.account,
+        account=kind.account,
         dataset=dataset,
         plan=plan.history,
+        steps=plan.steps,
         epsilon=plan.epsilon,
         delta=plan.delta,
         request_key=request_key,
     )
     try:
         # Composing takes a moment; done once here, the transaction finds it remembered.
-        check([*jobs.charged(tenant_id, dataset, plan.account), plan.history])
+        check([*jobs.charged(tenant_id, dataset, kind.account), plan.history])
         job = jobs.create(new, check)
     except BudgetExceeded as error:
         raise budget_exceeded(str(error)) from None
@@ -111,12 +112,17 @@ def _planned(
     if body.validation_file is not None:
         public = _rows(services, tenant_id, body.validation_file, "validation_file")
         _check_public(rows, public)
-    causal = is_causal(base)
+    try:
+        reads = kind.reads(base)
+    except MethodError as error:
+        raise bad_request(f"model: {error}", "model") from None
     for found, param in ((rows, "training_file"), (public, "validation_file")):
-        if causal and found is not None and found.kind != "chat":
+        if reads == "chat" and found is not None and found.kind != "chat":
             raise bad_request(f'{param}: this model needs rows with "messages".', param)
-    labels = () if causal else _labels(given.get("labels"), rows, public)
-    facts = Facts(len(rows), labels, services.settings.training_delta, base)
+    labels = _labels(given.get("labels"), rows, public) if reads == "labels" else ()
+    site = LocalSite(services.settings.resolved_models_dir)
+    delta = budget_of(kind, services.settings).delta
+    facts = Facts(len(rows), labels, delta, base, rows, site)
     try:
         return rows, labels, given, kind.plan(given, facts)
     except MethodError as error:
@@ -193,7 +199,7 @@ def _first_events(
         NewEvent(f"Created fine-tuning job: {job.id}"),
         NewEvent(
             f"The files are valid: {len(rows)} rows. Reserved epsilon {job.reserved_epsilon:.4g} "
-            f"at delta {job.delta:.3g} for {job.steps_total} steps.",
+            f"at delta {job.delta:.3g} in the account {job.account} for {job.steps_total} steps.",
             data={"epsilon_reserved": job.reserved_epsilon, "delta": job.delta},
         ),
     ]

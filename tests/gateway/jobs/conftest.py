@@ -54,8 +54,9 @@ class Bench:
         services = SimpleNamespace(
             db=self.db, files=self.files, settings=self.settings(job_engine=self.engine)
         )
+        kind = more.pop("kind", "dp_bitfit")
         own = {"steps": 6, "batch_size": 20, "epsilon": 4.0, **more}
-        method = {"type": "dp_bitfit", "dp_bitfit": own}
+        method = {"type": kind, kind: own}
         body = {"model": TINY, "training_file": file, "method": method, **fields}
         made = create_job(cast(Services, services), "acme", CreateJob.model_validate(body), None)
         return self.job(made["id"])

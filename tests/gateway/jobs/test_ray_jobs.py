@@ -42,7 +42,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def engine(cluster: Any) -> RayEngine:
-    return RayEngine(f"http://{cluster.head_node.webui_url}", gpus=1, cpus=1)
+    return RayEngine(f"http://{cluster.head_node.webui_url}", gpus=1, threads=1)
 
 
 @pytest.fixture

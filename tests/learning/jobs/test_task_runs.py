@@ -9,7 +9,7 @@ import torch
 from tiny_models import save_encoder
 
 from connectors.weights import MINILM_TOKENIZER
-from learning.methods.base import Facts, Work
+from learning.methods.base import Facts, Nowhere, Work
 from learning.methods.dp_bitfit import DpBitfit
 from learning.rows import Rows, parse_rows
 from learning.tasks import is_causal
@@ -56,13 +56,11 @@ def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Wo
     plan = KIND.plan(settings, Facts(24, labels, 1e-3, base))
     told: list[Mapping[str, Any]] = []
 
-    def should_stop(step: int) -> bool:
-        if step >= stop_at:
-            return True
-        taken.append(step)
-        return False
+    def should_stop() -> bool:
+        return bool(taken) and taken[-1] + 1 >= stop_at
 
     return Work(
+        method="dp_bitfit",
         config=plan.config,
         base=base,
         labels=labels,
@@ -71,6 +69,7 @@ def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Wo
         seed=1,
         folder=folder,
         should_stop=should_stop,
+        take=taken.append,
         emit=lambda message, kind, data: told.append(data),
     )
 
@@ -88,7 +87,7 @@ def test_a_run_is_resumed_saved_and_asked(
     package, card = result.files
     # Of the writer most is one bias for each word of the vocabulary.
     assert package.stat().st_size < 150_000 and "differential privacy" in card.read_text()
-    tuned = KIND.load(package, base)
+    tuned = KIND.load(package, base, Nowhere())
     answer = tuned.answer([{"role": "user", "content": "who 3"}], {"max_tokens": 4})
     if name == "encoder":
         assert answer.text in ("good", "bad") and set(answer.scores) == {"good", "bad"}
@@ -112,5 +111,7 @@ def test_a_run_uses_the_accelerator_in_bf16(
     torch.cuda.reset_peak_memory_stats()
     result = KIND.run(job)
     assert result is not None and torch.cuda.max_memory_allocated() > 0
-    answer = KIND.load(result.files[0], base).answer([{"role": "user", "content": "who 3"}], {})
+    answer = KIND.load(result.files[0], base, Nowhere()).answer(
+        [{"role": "user", "content": "who 3"}], {}
+    )
     assert answer.text or name == "writer"
