@@ -23,12 +23,12 @@ DONE = b"data: [DONE]\n\n"
 
 @pytest.fixture(scope="module")
 def hasty(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that waits a second for a byte, and three in all."""
+    """A gateway that waits a second for a byte, and five in all."""
     with running_gateway(
         tmp_path_factory.mktemp("hasty-responses"),
         detector=gateway.services.detector,
         upstream_timeout=0.8,
-        request_timeout=3.0,
+        request_timeout=5.0,
     ) as running:
         running.services.detector.detect(["warm-up"])
         yield running
@@ -135,7 +135,7 @@ def test_silence_and_trickles_end_with_the_deadline(hasty: Gateway) -> None:
 
     def trickle(handler: Handler, body: dict[str, Any]) -> None:
         open_stream(handler)
-        for _ in range(45):
+        for _ in range(75):
             handler.wfile.write(delta_frame({"content": "a "}))
             handler.wfile.flush()
             time.sleep(0.1)
@@ -153,7 +153,7 @@ def test_a_request_that_is_late_costs_nothing(
     detect = hasty.services.detector.detect
 
     def slow(texts: Any) -> Any:
-        time.sleep(3.2)
+        time.sleep(5.2)
         return detect(texts)
 
     monkeypatch.setattr(hasty.services.detector, "detect", slow)
