@@ -320,33 +320,25 @@ def typical(results: list[dict[str, Any]], over: str, under: str, what: str) -> 
 
 
 def ratios(results: list[dict[str, Any]], flat: list[dict[str, Any]]) -> dict[str, float]:
-    overheads = [ratio(row["methods"], "dp_bitfit", "bitfit", "seconds") or 1.0 for row in flat]
-    memories = [ratio(row["methods"], "dp_bitfit", "bitfit", "peak") or 1.0 for row in flat]
+    pairs = [("dp_bitfit", "bitfit")]
+    pairs += [(m, "dp_bitfit") for m in METHODS if m not in ("bitfit", "dp_bitfit")]
+    found = {
+        f"{over}_{name}_over_{under}": typical(results, over, under, what)
+        for over, under in pairs
+        for name, what in (("time", "seconds"), ("memory", "peak"))
+    }
+    return {**found, **by_length(flat)}
+
+
+def by_length(flat: list[dict[str, Any]]) -> dict[str, float]:
+    """What the overhead over BiTFiT is at the longest records, over what it is at the shortest."""
+    if not flat:
+        return {}
+    first, last = (flat[end]["methods"] for end in (0, -1))
     return {
-        "dp_bitfit_time_over_bitfit": typical(results, "dp_bitfit", "bitfit", "seconds"),
-        "dp_bitfit_memory_over_bitfit": typical(results, "dp_bitfit", "bitfit", "peak"),
-        "dp_full_opacus_time_over_dp_bitfit": typical(
-            results, "dp_full_opacus", "dp_bitfit", "seconds"
-        ),
-        "dp_full_opacus_memory_over_dp_bitfit": typical(
-            results, "dp_full_opacus", "dp_bitfit", "peak"
-        ),
-        "dp_full_ghost_time_over_dp_bitfit": typical(
-            results, "dp_full_ghost", "dp_bitfit", "seconds"
-        ),
-        "dp_full_ghost_memory_over_dp_bitfit": typical(
-            results, "dp_full_ghost", "dp_bitfit", "peak"
-        ),
-        "dp_bitfit_opacus_time_over_dp_bitfit": typical(
-            results, "dp_bitfit_opacus", "dp_bitfit", "seconds"
-        ),
-        "dp_bitfit_opacus_memory_over_dp_bitfit": typical(
-            results, "dp_bitfit_opacus", "dp_bitfit", "peak"
-        ),
-        "full_time_over_dp_bitfit": typical(results, "full", "dp_bitfit", "seconds"),
-        "full_memory_over_dp_bitfit": typical(results, "full", "dp_bitfit", "peak"),
-        "overhead_longest_over_shortest": overheads[-1] / overheads[0],
-        "memory_overhead_longest_over_shortest": memories[-1] / memories[0],
+        f"{name}_longest_over_shortest": (ratio(last, "dp_bitfit", "bitfit", what) or math.nan)
+        / (ratio(first, "dp_bitfit", "bitfit", what) or math.nan)
+        for name, what in (("overhead", "seconds"), ("memory_overhead", "peak"))
     }
 
 
@@ -377,6 +369,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--repeats", type=int)
+    parser.add_argument("--models", nargs="*", help="only the shapes of these; default: all")
     parser.add_argument(
         "--freeze-embeddings", action="store_true", help="do not train them in the full methods"
     )
@@ -388,6 +381,9 @@ def main() -> None:
         ("cuda", True): (CUDA[:1], FLAT_CUDA[:2]),
         ("cuda", False): (CUDA, FLAT_CUDA),
     }[options.device, options.quick]
+    if options.models:
+        shapes = [shape for shape in shapes if shape.model in options.models]
+        flat_shapes = [shape for shape in flat_shapes if shape.model in options.models]
     repeats = options.repeats or (3 if options.device == "cpu" else 20)
     results = [
         {**asdict(shape), "methods": measure(shape, METHODS, options.device, repeats, frozen)}
