@@ -141,10 +141,7 @@ class ChunkRestorer:
         if isinstance(value, dict):
             return {k: self._field(v, (*path, k), index) for k, v in value.items()}
         if isinstance(value, list):
-            return [
-                self._field(v, (*path, v.get("index", i) if isinstance(v, dict) else i), index)
-                for i, v in enumerate(value)
-            ]
+            return [self._field(v, (*path, _index(v, i)), index) for i, v in enumerate(value)]
         return value
 
     def _feed(self, path: FieldPath, index: int, text: str) -> str:
@@ -172,6 +169,11 @@ class ChunkRestorer:
             self.transcript.received[index] += received
         if isinstance(restored, str):
             self.transcript.restored[index] += restored
+
+
+def _index(item: Any, place: int) -> int:
+    index = item.get("index") if isinstance(item, dict) else None
+    return index if isinstance(index, int) else place
 
 
 def _is_empty(choice: dict[str, Any]) -> bool:
