@@ -211,6 +211,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a tool's type": ({"tools": [{"type": {CANARY: 1}}]}, "tools[0].type"),
     "a tool's field": ({"tools": [{**TOOL, CANARY: 1}]}, "tools[0]"),
     "a tool's schema": ({"tools": [{**TOOL, "parameters": CANARY}]}, "tools[0].parameters"),
+    "a tool's name": ({"tools": [{**TOOL, "name": CANARY}]}, "tools[0].name"),
+    "a format's name": (
+        {"text": {"format": {"type": "json_schema", "name": f"a {CANARY}", "schema": {}}}},
+        "text.format.name",
+    ),
     "filters": (
         {"tools": [{"type": "file_search", "vector_store_ids": ["x"], "filters": {"key": CANARY}}]},
         "tools[0].filters",
