@@ -141,7 +141,7 @@ class ChunkRestorer:
         if isinstance(value, dict):
             return {k: self._field(v, (*path, k), index) for k, v in value.items()}
         if isinstance(value, list):
-            return [self._field(v, (*path, _index(v, i)), index) for i, v in enumerate(value)]
+            return [self._field(v, (*path, index_of(v, i)), index) for i, v in enumerate(value)]
         return value
 
     def _feed(self, path: FieldPath, index: int, text: str) -> str:
@@ -171,9 +171,16 @@ class ChunkRestorer:
             self.transcript.restored[index] += restored
 
 
-def _index(item: Any, place: int) -> int:
+def index_of(item: Any, place: int) -> int:
+    """Return which call or choice an item belongs to: its place where it does not tell.
+
+    Raises:
+        TypeError: it tells something that is no number.
+    """
     index = item.get("index") if isinstance(item, dict) else None
-    return index if isinstance(index, int) else place
+    if index is not None and not isinstance(index, int):
+        raise TypeError("an index that is none")
+    return place if index is None else index
 
 
 def _is_empty(choice: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from connectors.base import UpstreamError
+from gateway.respond import index_of
 from store.models import new_id
 
 Event = dict[str, Any]
@@ -107,7 +108,7 @@ class Output:
         self.usage = chunk.get("usage") or self.usage
         self.extension = chunk.get("penname") or self.extension
         for place, choice in enumerate(chunk.get("choices") or ()):
-            if _index(choice, place) != 0:
+            if index_of(choice, place) != 0:
                 continue
             # The calls of a message are told apart by their places, those of deltas by their index.
             streamed = "delta" in choice
@@ -115,7 +116,7 @@ class Output:
             yield from self._say("output_text", _content(delta.get("content")))
             yield from self._say("refusal", _text(delta.get("refusal")))
             for position, call in enumerate(_calls_of(delta)):
-                yield from self._call(_index(call, position) if streamed else position, call)
+                yield from self._call(index_of(call, position) if streamed else position, call)
             self.finish = _text(choice.get("finish_reason")) or self.finish
 
     def _say(self, kind: str, text: str) -> Iterator[Event]:
@@ -196,13 +197,6 @@ class Output:
         """Return the items, the search first."""
         search = [self._search] if self._search else []
         return [*search, *(thing.item(status or self.item_status) for thing in self._items())]
-
-
-def _index(given: dict[str, Any], place: int) -> int:
-    index = given.get("index")
-    if index is not None and not isinstance(index, int):
-        raise TypeError("an index that is none")
-    return place if index is None else index
 
 
 def _calls_of(delta: dict[str, Any]) -> list[dict[str, Any]]:
