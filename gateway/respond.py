@@ -105,7 +105,7 @@ class ChunkRestorer:
         choices = [self._choice(choice) for choice in given]
         if not given:
             # Usage comes when the choices are at their end.
-            return [*self._close(list(self._ended)), chunk]
+            return [*self.ended(), chunk]
         if chunk.get("usage") and any(choice.get("finish_reason") for choice in given):
             self._usage = chunk.pop("usage")
         if all(_is_empty(c) for c in choices) and not chunk.get("usage"):
@@ -115,6 +115,10 @@ class ChunkRestorer:
     def finish(self) -> list[dict[str, Any]]:
         """Return what was held back, and the ends of the choices."""
         return self._close(sorted({*self._open, *self._ended}))
+
+    def ended(self) -> list[dict[str, Any]]:
+        """Return what is left of the choices that the upstream ended."""
+        return self._close(sorted(self._ended))
 
     def _close(self, indices: list[int]) -> list[dict[str, Any]]:
         tails = [self._tail(index) for index in indices]
@@ -223,12 +227,17 @@ async def restored_stream(
     Raises:
         UpstreamError: the upstream failed, or a chunk has not the shape that OpenAI promises.
     """
-    async for chunk in chunks:
-        try:
-            restored = restorer.feed(chunk)
-        except _SHAPELESS:
-            raise UpstreamError("malformed") from None
-        for ready in restored:
+    try:
+        async for chunk in chunks:
+            try:
+                restored = restorer.feed(chunk)
+            except _SHAPELESS:
+                raise UpstreamError("malformed") from None
+            for ready in restored:
+                yield ready
+    except UpstreamError:
+        for ready in restorer.ended():
             yield ready
+        raise
     for ready in restorer.finish():
         yield ready
