@@ -114,5 +114,6 @@ def _usage(usage: Any) -> dict[str, Any] | None:
 def _number(values: Any, name: str) -> int:
     value = values.get(name) if isinstance(values, dict) else None
     # What an upstream counts is its word: beyond this neither JSON clients nor orjson carry a sum of it.
-    fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
-    return value if fits else 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
+        return value
+    return 0
