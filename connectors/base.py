@@ -16,15 +16,22 @@ class UpstreamError(Exception):
         kind: What went wrong.
         status: HTTP status of the upstream, None when there was none.
         retry_after: Seconds the upstream asked to wait, as it wrote them.
+        reason: Why the connector itself refused, in words of our own that quote nothing.
     """
 
     def __init__(
-        self, kind: ErrorKind, status: int | None = None, retry_after: str | None = None
+        self,
+        kind: ErrorKind,
+        status: int | None = None,
+        retry_after: str | None = None,
+        *,
+        reason: str = "",
     ) -> None:
         super().__init__(kind if status is None else f"{kind} (HTTP {status})")
         self.kind = kind
         self.status = status
         self.retry_after = retry_after
+        self.reason = reason
 
 
 class Upstream(Protocol):

@@ -178,7 +178,9 @@ class PpftClient:
         encoder = await self._loaded()
         own = (encoder.name, encoder.dimensions, self.options.k)
         if found is None or (found.get("encoder"), found.get("dimensions"), found.get("k")) != own:
-            raise UpstreamError("rejected", 404 if found is None else 409)
+            raise UpstreamError(
+                "rejected", 404 if found is None else 409, reason=_UNFIT.format(self.model)
+            )
         self._checked = True
 
     @property
@@ -202,13 +204,23 @@ class PpftClient:
     async def _states(self, record: Record) -> TokenStates:
         encoder, text = await self._loaded(), render(record)
         if len(text) > _LONGEST_TOKEN * self.options.k * self.options.most_slots:
-            raise UpstreamError("rejected", 400)  # before minutes are spent on encoding it
+            raise _refused(_TOO_LONG)  # before minutes are spent on encoding it
         (states,) = await asyncio.to_thread(encoder.encode, [text])
-        if not 0 < slots(len(states.states), self.options.k) <= self.options.most_slots:
-            raise UpstreamError("rejected", 400)
+        wanted = slots(len(states.states), self.options.k)
+        if not 0 < wanted <= self.options.most_slots:
+            raise _refused(_TOO_LONG if wanted else "The text is empty.")
         return states
 
 
+def _refused(why: str) -> UpstreamError:
+    return UpstreamError("rejected", 400, reason=f"{why} Nothing was sent.")
+
+
+_TOO_LONG: Final = "The conversation is too long for a model that works without text; send less."
+_UNFIT: Final = (
+    "The server has no model {} of this encoder and window; compare 'penname ppft' and model_list."
+)
+_MOST_TOKENS: Final = 1024
 _REFUSED: Final = ("tools", "functions", "response_format", "stop", "logprobs", "audio")
 
 
@@ -298,12 +310,15 @@ class PpftUpstream:
     def _read(self, payload: bytes) -> tuple[Record, int, float]:
         body = orjson.loads(payload)
         # What a prefix model can not honour is refused, not ignored.
-        if any(body.get(name) for name in _REFUSED) or (body.get("n") or 1) != 1:
-            raise UpstreamError("rejected", 400)
+        asked = [name for name in _REFUSED if body.get(name)]
+        if (body.get("n") or 1) != 1:
+            asked.append("n")
+        if asked:
+            raise _refused(f"A model that works without text cannot honour {', '.join(asked)}.")
         tokens = body.get("max_completion_tokens") or body.get("max_tokens") or 128
         temperature = float(body.get("temperature") or 0.0)
-        if not 1 <= tokens <= 1024 or not 0.0 <= temperature <= 2.0:
-            raise UpstreamError("rejected", 400)
+        if not 1 <= tokens <= _MOST_TOKENS or not 0.0 <= temperature <= 2.0:
+            raise _refused(f"Such a model writes 1 to {_MOST_TOKENS} tokens at a temperature to 2.")
         return record_of(body["messages"], self._client.options.task), int(tokens), temperature
 
 
@@ -316,7 +331,7 @@ def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
     try:
         return conversation([(str(m.get("role")), _text(m)) for m in messages], task)
     except ValueError:
-        raise UpstreamError("rejected", 400) from None
+        raise _refused("The conversation has no user message to answer.") from None
 
 
 def _part(raw: bytes | str) -> dict[str, Any]:
@@ -340,7 +355,7 @@ def _text(message: dict[str, Any]) -> str:
     if isinstance(content, str):
         return content
     if any(part.get("type") not in ("text", "input_text") for part in content):
-        raise UpstreamError("rejected", 400)
+        raise _refused("A model that works without text reads text parts only.")
     return "\n".join(part.get("text") or "" for part in content)
 
 

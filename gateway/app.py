@@ -50,6 +50,8 @@ def create_app(services: Services, pipeline: Pipeline) -> FastAPI:
         redoc_url=None,
         openapi_url="/openapi.json",
         lifespan=lifespan,
+        # Another URL is a 404: a redirect would name a host and a scheme that the client wrote itself.
+        redirect_slashes=False,
     )
     app.state.services = services
     app.state.pipeline = pipeline

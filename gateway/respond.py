@@ -86,6 +86,9 @@ class ChunkRestorer:
         self._model = model
         self._open: dict[int, dict[FieldPath, StreamRestorer]] = defaultdict(dict)
         self._template: dict[str, Any] = {}
+        # The ends of choices and the usage told with them; some servers end a choice in every chunk.
+        self._ended: dict[int, dict[str, Any]] = {}
+        self._usage: Any = None
         self.transcript = Transcript()
 
     def feed(self, chunk: dict[str, Any]) -> list[dict[str, Any]]:
@@ -98,24 +101,34 @@ class ChunkRestorer:
             raise ValueError("a chunk without a list of choices")
         chunk = {**chunk, "model": self._model}
         self._template = {k: v for k, v in chunk.items() if k not in ("choices", "usage")}
-        out: list[dict[str, Any]] = []
-        choices: list[dict[str, Any]] = []
-        for choice in chunk.get("choices") or []:
-            restored, tail = self._choice(choice)
-            if tail is not None:
-                out.append({**self._template, "choices": [tail]})
-            choices.append(restored)
-        if choices and all(_is_empty(c) for c in choices) and not chunk.get("usage"):
-            return out
-        out.append({**chunk, "choices": choices})
-        return out
+        given = chunk["choices"]
+        choices = [self._choice(choice) for choice in given]
+        if not given:
+            # Usage comes when the choices are at their end.
+            return [*self.ended(), chunk]
+        if chunk.get("usage") and any(choice.get("finish_reason") for choice in given):
+            self._usage = chunk.pop("usage")
+        if all(_is_empty(c) for c in choices) and not chunk.get("usage"):
+            return []
+        return [{**chunk, "choices": choices}]
 
     def finish(self) -> list[dict[str, Any]]:
-        """Return what was held back when the upstream ended without a finish reason."""
-        tails = [self._tail(index) for index in list(self._open)]
-        return [{**self._template, "choices": [tail]} for tail in tails if tail is not None]
+        """Return what was held back, and the ends of the choices."""
+        return self._close(sorted({*self._open, *self._ended}))
 
-    def _choice(self, choice: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    def ended(self) -> list[dict[str, Any]]:
+        """Return what is left of the choices that the upstream ended."""
+        return self._close(sorted(self._ended))
+
+    def _close(self, indices: list[int]) -> list[dict[str, Any]]:
+        tails = [self._tail(index) for index in indices]
+        ends = [self._ended.pop(index, None) for index in indices]
+        out = [{**self._template, "choices": [c]} for c in (*tails, *ends) if c is not None]
+        if out and self._usage:
+            out[-1]["usage"], self._usage = self._usage, None
+        return out
+
+    def _choice(self, choice: dict[str, Any]) -> dict[str, Any]:
         index = choice.get("index", 0)
         delta = choice.get("delta")
         if not isinstance(delta, dict) or not isinstance(index, int):
@@ -125,12 +138,11 @@ class ChunkRestorer:
         if "logprobs" in choice:
             restored["logprobs"] = None
         self._note(index, delta.get("content"), restored["delta"].get("content"))
-        tail = self._tail(index) if choice.get("finish_reason") else None
-        if tail is not None:
-            # Text of the finishing chunk itself comes before what was held back behind it.
-            tail["delta"] = _joined(restored["delta"], tail["delta"])
-            restored["delta"] = {}
-        return restored, tail
+        if choice.get("finish_reason"):
+            self._ended[index] = {**restored, "delta": {}}
+            restored["finish_reason"] = None
+            restored["delta"] = restored["delta"] or {"content": ""}
+        return restored
 
     def _field(self, value: Any, path: FieldPath, index: int) -> Any:
         key = path[-1] if isinstance(path[-1], str) else path[-2]
@@ -141,10 +153,7 @@ class ChunkRestorer:
         if isinstance(value, dict):
             return {k: self._field(v, (*path, k), index) for k, v in value.items()}
         if isinstance(value, list):
-            return [
-                self._field(v, (*path, v.get("index", i) if isinstance(v, dict) else i), index)
-                for i, v in enumerate(value)
-            ]
+            return [self._field(v, (*path, index_of(v, i)), index) for i, v in enumerate(value)]
         return value
 
     def _feed(self, path: FieldPath, index: int, text: str) -> str:
@@ -174,6 +183,18 @@ class ChunkRestorer:
             self.transcript.restored[index] += restored
 
 
+def index_of(item: Any, place: int) -> int:
+    """Return which call or choice an item belongs to: its place where it does not tell.
+
+    Raises:
+        TypeError: it tells something that is no number.
+    """
+    index = item.get("index") if isinstance(item, dict) else None
+    if index is not None and not isinstance(index, int):
+        raise TypeError("an index that is none")
+    return place if index is None else index
+
+
 def _is_empty(choice: dict[str, Any]) -> bool:
     if choice.get("finish_reason"):
         return False
@@ -198,35 +219,6 @@ def _put(delta: dict[str, Any], path: FieldPath, text: str) -> None:
     node[path[-1]] = text
 
 
-def _joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Return a delta with the texts of two, the first one's in front."""
-    joined = dict(first)
-    for key, value in second.items():
-        mine = joined.get(key)
-        if isinstance(mine, str) and isinstance(value, str):
-            joined[key] = mine + value
-        elif isinstance(mine, dict) and isinstance(value, dict):
-            joined[key] = _joined(mine, value)
-        elif isinstance(mine, list) and isinstance(value, list):
-            joined[key] = _joined_lists(mine, value)
-        else:
-            joined[key] = value
-    return joined
-
-
-def _joined_lists(first: list[Any], second: list[Any]) -> list[Any]:
-    merged = list(first)
-    for item in second:
-        position = next(
-            (i for i, m in enumerate(merged) if m.get("index") == item.get("index")), None
-        )
-        if position is None:
-            merged.append(item)
-        else:
-            merged[position] = _joined(merged[position], item)
-    return merged
-
-
 async def restored_stream(
     chunks: AsyncIterator[dict[str, Any]], restorer: ChunkRestorer
 ) -> AsyncGenerator[dict[str, Any], None]:
@@ -235,12 +227,17 @@ async def restored_stream(
     Raises:
         UpstreamError: the upstream failed, or a chunk has not the shape that OpenAI promises.
     """
-    async for chunk in chunks:
-        try:
-            restored = restorer.feed(chunk)
-        except _SHAPELESS:
-            raise UpstreamError("malformed") from None
-        for ready in restored:
+    try:
+        async for chunk in chunks:
+            try:
+                restored = restorer.feed(chunk)
+            except _SHAPELESS:
+                raise UpstreamError("malformed") from None
+            for ready in restored:
+                yield ready
+    except UpstreamError:
+        for ready in restorer.ended():
             yield ready
+        raise
     for ready in restorer.finish():
         yield ready

@@ -31,6 +31,8 @@ REFUSED_ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     "B84": ("/embeddings", {"input": [TEXT], "guardrails": ["redact"]}),
     "completions": ("/completions", {"prompt": TEXT}),
     "moderations": ("/moderations", {"input": TEXT}),
+    "a slash": ("/chat/completions/", {"messages": [{"role": "user", "content": TEXT}]}),
+    "another slash": ("/responses/", {"input": TEXT}),
     "unknown": ("/chat/completions/x", {"messages": [{"role": "user", "content": TEXT}]}),
 }
 

@@ -52,15 +52,25 @@ def test_no_word_leaves(tmp_path: Path, routed: bool) -> None:
 
 def test_what_it_can_not_do_is_refused(tmp_path: Path) -> None:
     tool: Any = {"type": "function", "name": "f", "parameters": {}, "strict": False}
+    wishes: list[tuple[str, dict[str, Any]]] = [
+        ("tools", {"tools": [tool]}),
+        ("response_format", {"text": {"format": {"type": "json_object"}}}),
+        ("1 to 1024 tokens", {"max_output_tokens": 1025}),
+        ("too long", {"input": TEXT * 2_000}),
+        ("no user message", {"input": [{"role": "developer", "content": TEXT}]}),
+        ("empty", {"input": ""}),
+    ]
     with gateway_with(tmp_path) as (gateway, seen):
-        for fields in ({"tools": [tool]}, {"text": {"format": {"type": "json_object"}}}):
-            with pytest.raises(BadRequestError):
+        for why, fields in wishes:
+            with pytest.raises(BadRequestError) as caught:
                 gateway.client().responses.create(
                     model="ppft/mine",
-                    input=TEXT,
                     extra_headers={"x-penname-session": "s"},
-                    **fields,
+                    **{"input": TEXT, **fields},
                 )
+            # Not "the provider rejected the request": it was never asked.
+            assert why in caught.value.message and "Nothing was sent" in caught.value.message
+            assert "Ilse" not in str(caught.value.body)
         assert seen == [] and _charged(gateway, "s") == []
 
 

@@ -84,7 +84,7 @@ def check_calls(items: Sequence[Item]) -> None:
     """Check that calls and their outputs are paired.  Raises ApiError 400."""
     called = [item["call_id"] for item in items if item["type"] == "function_call"]
     answered = [item["call_id"] for item in items if item["type"] == "function_call_output"]
-    if set(called) != set(answered):
+    if sorted(called) != sorted(answered):
         raise bad_request(
             "input: every function_call needs its function_call_output, and every output its call.",
             "input",
@@ -105,7 +105,7 @@ def _read(item: Item, where: str) -> Item | None:
             read = _parts(read, _GIVEN, f"{where}.output")
         head = {"id": new_id("fco_"), "type": kind, "status": "completed"}
         return {**head, "call_id": output.call_id, "output": read}
-    if kind in _IGNORED:
+    if isinstance(kind, str) and kind in _IGNORED:
         return None
     raise bad_request(
         f"{where}.type: message, function_call, function_call_output (reasoning and file_search_call "

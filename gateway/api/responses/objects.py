@@ -6,6 +6,7 @@ from typing import Any, Final
 from gateway.api.responses.output import Output
 from gateway.api.responses.schema import RESULTS, ResponsesRequest
 
+_MOST_TOKENS: Final = 2**52
 _ECHOED: Final = (
     "instructions max_output_tokens previous_response_id temperature top_p user safety_identifier "
     "prompt_cache_key service_tier"
@@ -112,4 +113,7 @@ def _usage(usage: Any) -> dict[str, Any] | None:
 
 def _number(values: Any, name: str) -> int:
     value = values.get(name) if isinstance(values, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    # What an upstream counts is its word: beyond this neither JSON clients nor orjson carry a sum of it.
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS:
+        return value
+    return 0

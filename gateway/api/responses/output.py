@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from connectors.base import UpstreamError
+from gateway.respond import index_of
 from store.models import new_id
 
 Event = dict[str, Any]
@@ -42,6 +43,7 @@ class _Call:
     index: int
     call_id: str
     name: str
+    has_told_id: bool
     arguments: str = field(default="", repr=False)
     id: str = field(default_factory=lambda: new_id("fc_"))
 
@@ -76,7 +78,8 @@ class Output:
         self.extension: dict[str, Any] | None = None
         self._search = search
         self._message: _Message | None = None
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _Call] = {}  # the last one of each index
+        self._all_calls: list[_Call] = []
         self._count = 1 if search else 0
 
     def begin(self) -> Iterator[Event]:
@@ -104,15 +107,17 @@ class Output:
         self.model = chunk.get("model") or self.model
         self.usage = chunk.get("usage") or self.usage
         self.extension = chunk.get("penname") or self.extension
-        for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) != 0:
+        for place, choice in enumerate(chunk.get("choices") or ()):
+            if index_of(choice, place) != 0:
                 continue
-            delta = choice["delta"] if "delta" in choice else choice["message"]
-            for kind, name in (("output_text", "content"), ("refusal", "refusal")):
-                yield from self._say(kind, _text(delta.get(name)))
-            for position, call in enumerate(delta.get("tool_calls") or ()):
-                yield from self._call(call.get("index", position), call)
-            self.finish = choice.get("finish_reason") or self.finish
+            # The calls of a message are told apart by their places, those of deltas by their index.
+            streamed = "delta" in choice
+            delta = choice["delta"] if streamed else choice["message"]
+            yield from self._say("output_text", _content(delta.get("content")))
+            yield from self._say("refusal", _text(delta.get("refusal")))
+            for position, call in enumerate(_calls_of(delta)):
+                yield from self._call(index_of(call, position) if streamed else position, call)
+            self.finish = _text(choice.get("finish_reason")) or self.finish
 
     def _say(self, kind: str, text: str) -> Iterator[Event]:
         if text:
@@ -141,12 +146,14 @@ class Output:
     def _call(self, key: int, given: dict[str, Any]) -> Iterator[Event]:
         function = given["function"]
         call = self._calls.get(key)
-        if call is None:
+        if call is None or _is_another(call, given):
             name = _text(function["name"])
             if not name:
                 raise ValueError("a call without a name")
-            call_id = _text(given.get("id")) or new_id("call_")
-            call = self._calls[key] = _Call(self._count, call_id, name)
+            told_id = _text(given.get("id"))
+            call = _Call(self._count, told_id or new_id("call_"), name, bool(told_id))
+            self._calls[key] = call
+            self._all_calls.append(call)
             self._count += 1
             yield _added(call.index, call.item("in_progress"))
         arguments = _text(function.get("arguments"))
@@ -174,7 +181,7 @@ class Output:
 
     def _items(self) -> list[_Message | _Call]:
         message: list[_Message | _Call] = [self._message] if self._message else []
-        return sorted([*message, *self._calls.values()], key=lambda thing: thing.index)
+        return sorted([*message, *self._all_calls], key=lambda thing: thing.index)
 
     @property
     def incomplete_reason(self) -> str | None:
@@ -190,6 +197,30 @@ class Output:
         """Return the items, the search first."""
         search = [self._search] if self._search else []
         return [*search, *(thing.item(status or self.item_status) for thing in self._items())]
+
+
+def _calls_of(delta: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls of a message or delta, the one in the older field, too."""
+    older = delta.get("function_call")
+    calls: list[dict[str, Any]] = delta.get("tool_calls") or (
+        [{"function": older}] if older else []
+    )
+    return calls
+
+
+def _is_another(call: _Call, given: dict[str, Any]) -> bool:
+    """Whether a call begins where another one stands: some servers give every call the index 0."""
+    named = bool(given["function"].get("name"))
+    return named and call.has_told_id and given.get("id") not in (None, "", call.call_id)
+
+
+def _content(value: Any) -> str:
+    """Return a content as text: some servers tell it in parts, thoughts among them."""
+    if not isinstance(value, list):
+        return _text(value)
+    # What restoration held back comes as a part without a type.
+    texts = [part.get("text") for part in value if part.get("type", "text") == "text"]
+    return "".join(map(_text, texts))
 
 
 def _text(value: Any) -> str:

@@ -34,6 +34,8 @@ _INCLUDABLE: Final = frozenset(
     "code_interpreter_call.outputs reasoning.encrypted_content".split()
 )
 RESULTS: Final = "file_search_call.results"
+# Any other name would be read as text, and one that came out changed would name no function.
+_NAME: Final = r"^[A-Za-z0-9_-]{1,64}$"
 _CHOICES: Final = frozenset(("auto", "none", "required"))
 _MOST_PAIRS, _LONGEST_KEY, _LONGEST_VALUE = 16, 64, 512
 
@@ -44,7 +46,7 @@ class _Closed(BaseModel):
 
 class TextFormat(_Closed):
     type: Literal["text", "json_object", "json_schema"]
-    name: str | None = Field(None, min_length=1, max_length=64)
+    name: str | None = Field(None, pattern=_NAME)
     schema_: dict[str, Any] | None = Field(None, alias="schema")
     strict: bool | None = None
     description: str | None = None
@@ -65,7 +67,7 @@ class StreamOptions(_Closed):
 
 class FunctionTool(_Closed):
     type: Literal["function"]
-    name: str = Field(min_length=1, max_length=64)
+    name: str = Field(pattern=_NAME)
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
     description: str | None = None

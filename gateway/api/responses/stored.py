@@ -11,21 +11,25 @@ from store.errors import NotFound, StoreError
 from store.responses import StoredResponse
 
 
-def earlier_turns(services: Services, tenant_id: str, response_id: str) -> list[StoredResponse]:
-    """Return the turns up to one that a request continues, oldest first.  Raises ApiError."""
+def earlier_turns(
+    services: Services, tenant_id: str, response_id: str, param: str = "previous_response_id"
+) -> list[StoredResponse]:
+    """Return the turns up to one, oldest first.  Raises ApiError.
+
+    Args:
+        param: The field that names the response.
+    """
     try:
         return services.responses.chain(tenant_id, response_id)
     except NotFound:
         raise bad_request(
             "There is no such response, or one before it was deleted: it was not stored, or its session "
             "was forgotten.",
-            "previous_response_id",
+            param,
             "previous_response_not_found",
         ) from None
     except OverflowError:
-        raise bad_request(
-            "The conversation has too many turns; begin a new one.", "previous_response_id"
-        ) from None
+        raise bad_request("The conversation has too many turns; begin a new one.", param) from None
     except StoreError as error:
         raise unavailable(f"The store cannot serve: {error}", "store_unavailable") from None
 
@@ -60,8 +64,8 @@ def input_items(
     Raises:
         ApiError: 404 for an unknown response, 400 for an unknown item.
     """
-    with _existing():
-        *before, last = services.responses.chain(tenant_id, response_id)
+    get_response(services, tenant_id, response_id)  # else a 404
+    *before, last = earlier_turns(services, tenant_id, response_id, "response_id")
     items = [item for turn in before for item in spoken(turn)] + list(last.content["input"])
     if order == "desc":
         items.reverse()

@@ -37,13 +37,19 @@ def chat_body(
 
 
 def messages_of(instructions: str | None, items: Sequence[Item]) -> list[dict[str, Any]]:
-    """Return the messages of a conversation; calls join the assistant's message before them."""
+    """Return the messages of a conversation; calls and the assistant's message beside them are one."""
     messages: list[dict[str, Any]] = []
     if instructions is not None:
         messages.append({"role": "system", "content": instructions})
     for item in items:
         if item["type"] == "message":
-            messages.append(_message(item))
+            message = _message(item)
+            if message["role"] == "assistant" and messages and "tool_calls" in messages[-1]:
+                # Between calls and their outputs nothing may stand.
+                message["content"] = (messages[-1]["content"] or "") + message["content"]
+                messages[-1] |= message
+            else:
+                messages.append(message)
         elif item["type"] == "function_call":
             if not messages or messages[-1]["role"] != "assistant":
                 messages.append({"role": "assistant", "content": None})

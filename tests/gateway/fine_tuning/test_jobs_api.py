@@ -145,6 +145,10 @@ def test_responses_that_are_not_stored_or_not_possible(trainer: Running, trained
     wishes: list[tuple[str, dict[str, Any]]] = [
         ("tools", {"tools": [tool]}),
         ("text.format", {"text": {"format": {"type": "json_object"}}}),
+        (
+            "penname.vector_store_ids",
+            {"extra_body": {"penname": {"vector_store_ids": ["vs_1"]}}},
+        ),
     ]
     for param, fields in wishes:
         with pytest.raises(openai.BadRequestError) as caught:

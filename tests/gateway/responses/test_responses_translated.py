@@ -139,6 +139,15 @@ def test_items_become_messages() -> None:
     ]
 
 
+def test_nothing_stands_between_calls_and_their_outputs() -> None:
+    spoken = [{"role": "assistant", "content": text} for text in ("Calling", " now.")]
+    refused = {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
+    messages = chat(input=[spoken[0], CALL, spoken[1], refused, RESULT, spoken[0]])["messages"]
+    assert [m["role"] for m in messages] == ["assistant", "tool", "assistant"]
+    assert (messages[0]["content"], messages[0]["refusal"]) == ("Calling now.", "No.")
+    assert messages[0]["tool_calls"][0]["id"] == messages[1]["tool_call_id"]
+
+
 def test_file_search_is_the_gateways_own_retrieval() -> None:
     search = {"type": "file_search", "vector_store_ids": ["vs_1", "vs_2"], "max_num_results": 2}
     body = chat(tools=[search], tool_choice="required", penname={"vector_store_ids": ["vs_2"]})
@@ -202,6 +211,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a tool's type": ({"tools": [{"type": {CANARY: 1}}]}, "tools[0].type"),
     "a tool's field": ({"tools": [{**TOOL, CANARY: 1}]}, "tools[0]"),
     "a tool's schema": ({"tools": [{**TOOL, "parameters": CANARY}]}, "tools[0].parameters"),
+    "a tool's name": ({"tools": [{**TOOL, "name": CANARY}]}, "tools[0].name"),
+    "a format's name": (
+        {"text": {"format": {"type": "json_schema", "name": f"a {CANARY}", "schema": {}}}},
+        "text.format.name",
+    ),
     "filters": (
         {"tools": [{"type": "file_search", "vector_store_ids": ["x"], "filters": {"key": CANARY}}]},
         "tools[0].filters",
@@ -249,7 +263,15 @@ def test_what_openai_has_and_we_do_not(name: str) -> None:
     parse(**{name: None})
 
 
-@pytest.mark.parametrize("items", [[CALL], [RESULT], [CALL, RESULT, {**RESULT, "call_id": "c2"}]])
+@pytest.mark.parametrize(
+    "items",
+    [
+        [CALL],
+        [RESULT],
+        [CALL, RESULT, {**RESULT, "call_id": "c2"}],
+        [CALL, RESULT, CALL],  # an id that a server used again
+    ],
+)
 def test_calls_and_outputs_come_in_pairs(items: list[Any]) -> None:
     with pytest.raises(ApiError) as caught:
         check_calls(read_input(items))
