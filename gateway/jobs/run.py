@@ -158,7 +158,7 @@ class Run:
         """What makes that which the worker gets instead of texts, unless an earlier run left it."""
         base, site = self._base(), LocalSite(self._settings.resolved_models_dir)
         if kind.exported(self.folder.path):  # noised once and for all
-            return lambda _: Export(lambda _folder: None, kind.decoder(base, site), (), "")
+            return lambda _: Export(lambda _folder: None, kind.decoder(base, site), (), (), "")
         rows, public = self._contents()
 
         def work(cancelled: Callable[[], bool]) -> Export | None:
@@ -198,7 +198,7 @@ class Run:
         """Charge an export, then write it: what is written can be copied."""
         job = self.job
         planned = self._cost(tuple({**e, "steps": 1} for e in job.plan))
-        if any(charge.epsilon > planned * (1 + 1e-9) for _, charge in export.charges):
+        if self._cost(export.history) > planned * (1 + 1e-9):
             raise CannotRun(
                 "export_failed",
                 "The encoder makes more rows of a record than it did when the job was created, so they "

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
@@ -130,7 +131,7 @@ class Supervisor:
 
     def _drive_all(self) -> None:
         for job_id, run in list(self._runs.items()):  # a fault of one is no fault of the others
-            self._guarded(lambda job_id=job_id, run=run: self._step(job_id, run))
+            self._guarded(partial(self._step, job_id, run))
 
     def _step(self, job_id: str, run: Run, *, begin: bool = False) -> None:
         try:

@@ -204,7 +204,7 @@ def test_pause_and_resume(jobs: JobStore) -> None:
     assert jobs.want("acme", made.id, "pause", cost).status == "paused"
     assert jobs.claim("one", 60, ["local"]) is None
     assert jobs.resume("acme", made.id).status == "queued"
-    job = claimed(jobs)
+    claimed(jobs)
     assert jobs.want("acme", made.id, "pause", cost).wanted == "pause"
     assert jobs.resume("acme", made.id).wanted == ""  # changed one's mind in time
     jobs.want("acme", made.id, "cancel", cost)

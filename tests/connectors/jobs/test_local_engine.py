@@ -90,7 +90,7 @@ def test_steps_are_written_down_by_part_and_never_forgotten(tmp_path: Path) -> N
     assert folder.lock()
     for step in (0, 1, 2, 3):
         folder.take(step)
-    os.close(folder._lock)  # noqa: SLF001  (its worker ended)
+    os.close(folder._lock)  # its worker ended
     again = Folder(tmp_path)
     assert again.lock()
     for step in (2, 3, 4):  # from the checkpoint before the crash
