@@ -131,8 +131,13 @@ def test_the_model_answers_in_the_gateway_for_nothing(trainer: Running, trained:
     empty: Any = [{"role": "user", "content": ""}]
     with pytest.raises(openai.BadRequestError, match="0 rows"):
         trainer.acme.chat.completions.create(model=name, messages=empty)
-    cut = trainer.acme.chat.completions.create(model=name, messages=question, max_tokens=1)
-    assert cut.choices[0].finish_reason == "length"
+    ends = set()
+    for _ in range(20):  # drawn at random, few answers end at their first token
+        cut = trainer.acme.chat.completions.create(
+            model=name, messages=question, max_tokens=1, temperature=2
+        )
+        ends.add(cut.choices[0].finish_reason)
+    assert "length" in ends
 
 
 @pytest.mark.parametrize(
