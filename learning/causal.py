@@ -71,15 +71,18 @@ class TunedWriter:
         ids = _ids(self._tokenizer, turns, prompt=True)
         batch = torch.tensor([ids], dtype=torch.int64)
         asked = options.get("max_completion_tokens") or options.get("max_tokens") or _NEW_TOKENS
+        most = min(int(asked), _MOST_TOKENS)
         out = self._model.generate(
             input_ids=batch,
             attention_mask=torch.ones_like(batch),
-            max_new_tokens=min(int(asked), _MOST_TOKENS),
+            max_new_tokens=most,
             do_sample=False,
             pad_token_id=self._tokenizer.pad_token_id or self._tokenizer.eos_token_id,
         )[0, len(ids) :]
         text = self._tokenizer.decode(out, skip_special_tokens=True).strip()
-        return Answer(text, {}, len(ids), len(out))
+        ends = self._model.generation_config.eos_token_id
+        ended = out[-1].item() in (ends if isinstance(ends, list) else [ends])
+        return Answer(text, {}, len(ids), len(out), len(out) >= most and not ended)
 
 
 def _model(base: Path) -> Any:

@@ -60,10 +60,8 @@ class Folder:
         self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         self._events = os.open(path / "events.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._taken = os.open(path / "taken.json", os.O_RDWR | os.O_CREAT, 0o600)
-        raw = os.read(self._taken, 1 << 16)
-        sizes: list[int] = self.spec["sizes"]
-        self._ends = list(itertools.accumulate(sizes))
-        self._counts: list[int] = json.loads(raw) if raw else [0] * len(sizes)
+        self._ends = list(itertools.accumulate(self.spec["sizes"]))
+        self._counts: list[int] = []
 
     def lock(self) -> bool:
         """Hold the folder against other workers until this process ends."""
@@ -72,6 +70,9 @@ class Folder:
         while True:
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Only now: the worker before may have taken steps until it ended.
+                raw = os.pread(self._taken, 1 << 16, 0)
+                self._counts = json.loads(raw) if raw else [0] * len(self._ends)
                 return True
             except OSError:
                 if time.monotonic() > deadline:
@@ -90,8 +91,15 @@ class Folder:
         return rows
 
     def take(self, step: int) -> None:
-        """Write down, durably, that step number ``step`` of the plan is being taken."""
-        self._counts[next(i for i, end in enumerate(self._ends) if step < end)] += 1
+        """Write down, durably, that step number ``step`` of the plan is being taken.
+
+        Raises:
+            RuntimeError: It is not reserved; the gateway looks what is missing and starts anew.
+        """
+        part = next(i for i, end in enumerate(self._ends) if step < end)
+        if self._counts[part] >= self.spec["reserved"][part]:
+            raise RuntimeError("no such step is reserved")
+        self._counts[part] += 1
         # Counts only grow, so a shorter text never overwrites a longer one.
         os.pwrite(self._taken, json.dumps(self._counts).encode(), 0)
         os.fsync(self._taken)

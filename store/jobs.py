@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, insert, or_, select, tuple_, update
+from sqlalchemy import and_, case, insert, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from privacy.accounting.charges import Charge
@@ -209,6 +209,8 @@ class JobStore:
                 self._set(session, job, wanted="")
             elif job.status == "paused":
                 self._set(session, job, status="queued", wanted="", failures=0)
+            elif job.status == "queued" and job.wanted == "pause":  # its run died meanwhile
+                self._set(session, job, wanted="")
             elif job.status not in ("queued", "running"):
                 raise TransitionRefused(f"A job that is {job.status} cannot be resumed.")
             return self._find(session, tenant_id, job_id)
@@ -334,11 +336,18 @@ class JobStore:
             add_charges(session, job.tenant_id, None, job.account, job.id, charges)
 
     def release(
-        self, job: Job, to: Status, events: Sequence[NewEvent] = (), *, failed: bool = False
+        self,
+        job: Job,
+        to: Status,
+        events: Sequence[NewEvent] = (),
+        *,
+        history: History,
+        failed: bool = False,
     ) -> None:
         """Give a running job back, ``queued`` or ``paused``; its reservation stays.
 
         Args:
+            history: Steps taken so far; who cancels it now settles it to these.
             failed: Whether its run died.
 
         Raises:
@@ -347,10 +356,19 @@ class JobStore:
         if to not in ("queued", "paused"):
             raise ValueError("A job is released to 'queued' or 'paused'; others are finished.")
         with self._db.write() as session:
-            values: dict[str, Any] = {} if to == "queued" else {"wanted": ""}
+            values: dict[str, Any] = {
+                "history": dump([dict(entry) for entry in history]),
+                "steps_taken": total_steps(history),
+            }
+            if to == "paused":
+                # Unless the client has changed its mind: the next run sees to what is wanted now.
+                still = _Row.wanted == "pause"
+                values["wanted"] = case((still, ""), else_=_Row.wanted)
+                values["status"] = case((still, "paused"), else_="queued")
             if failed:
                 values["failures"] = _Row.failures + 1
-            self._own(session, job, status=to, owner="", lease_until=0.0, handle="", **values)
+            released = {"status": to, "owner": "", "lease_until": 0.0, "handle": "", **values}
+            self._own(session, job, **released)
             _add_events(session, job.id, events)
 
     def finish(

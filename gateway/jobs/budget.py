@@ -33,7 +33,10 @@ class Budget:
 def budget_of(method: Method, settings: Settings) -> Budget:
     """Return the budget of a method's account."""
     if method.account == PPFT:
-        advice = "Lower epsilon or max_slots, which leaves out the longest records"
+        advice = (
+            "Lower epsilon or max_slots, which leaves out the longest records; leave out rows that repeat "
+            "a text, because each of them is noised"
+        )
         return Budget(settings.ppft_training_epsilon, DELTA, advice)
     advice = "Lower epsilon, the number of steps, or a delta above the budget's"
     return Budget(settings.training_epsilon, settings.training_delta, advice)

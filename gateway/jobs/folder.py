@@ -2,6 +2,7 @@
 seconds that a worker needs to read them."""
 
 import json
+import operator
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -33,8 +34,11 @@ class JobFolder:
         """Write what a worker reads; what a former run left, checkpoints above all, stays."""
         self.make()
         (self.path / "result.json").unlink(missing_ok=True)
-        if not (self.path / "taken.json").exists():
-            self._write("taken.json", json.dumps(list(taken)).encode())
+        left = self.taken(len(taken))
+        # Left alone as a rule, since a worker that is about to end may still write it.
+        if not (self.path / "taken.json").exists() or any(map(operator.lt, left, taken)):
+            counts = [max(pair) for pair in zip(left, taken, strict=True)]
+            self._write("taken.json", json.dumps(counts).encode())
         self._write("spec.json", json.dumps(dict(spec)).encode())
         self.touch(str(spec["lease"]))
         if public is not None:
@@ -61,9 +65,6 @@ class JobFolder:
         found: list[int] = self._json("taken.json", [])
         return found if len(found) == entries else [0] * entries
 
-    def knows_steps(self) -> bool:
-        return (self.path / "taken.json").exists()
-
     def result(self) -> Mapping[str, Any] | None:
         """Return how the run ended; None when it has not, or died."""
         found: Mapping[str, Any] | None = self._json("result.json", None)
@@ -78,7 +79,8 @@ class JobFolder:
         except FileNotFoundError:
             return [], offset
         whole = block[: block.rfind(b"\n") + 1]
-        return [json.loads(line) for line in whole.splitlines()], offset + len(whole)
+        found = [_report(line) for line in whole.split(b"\n")]
+        return [report for report in found if report is not None], offset + len(whole)
 
     def checkpoint_step(self) -> int:
         """Return the step of the last checkpoint, 0 when there is none."""
@@ -141,3 +143,15 @@ class JobFolder:
             return json.loads((self.path / name).read_bytes())
         except (FileNotFoundError, ValueError):
             return default
+
+
+def _report(line: bytes) -> Mapping[str, Any] | None:
+    """Read one report; None for what a full disk or a crash left of one."""
+    try:
+        found = json.loads(line)
+        step = found["data"].get("step", 0)
+        known = found["kind"] in ("message", "metrics", "checkpoint")
+        whole = known and isinstance(found["message"], str) and isinstance(step, int)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return found if whole else None

@@ -63,6 +63,7 @@ class Run:
         self._stopping: float | None = None
         self._why: CannotRun | None = None
         self._exporting: Exporting | None = None
+        self._results: list[str] = []
         self.ended = False
 
     def begin(self) -> None:
@@ -110,17 +111,21 @@ class Run:
         self._engine.stop(self.job.handle or "")
 
     def abandon(self) -> None:
-        """Leave a job that somebody else holds now, ending its worker unless they took that over."""
-        if self._exporting is not None:
-            self._exporting.cancel()
-            return
+        """Leave a job that is gone, or that somebody else holds now, who may have its worker, too."""
+        self.ended = True
+        remove, taken_over = self.folder.remove_rows, False
         try:
             now = self._jobs.get(self.job.tenant_id, self.job.id)
             taken_over = now.status == "running" and now.handle == self.job.handle
-        except NotFound:
-            taken_over = False
-        if not taken_over:
-            self._engine.stop(self.job.handle or "", force=True)
+        except NotFound:  # and its tenant, perhaps: nobody else would clear its folder
+            remove = self.folder.clear
+        try:
+            if self._exporting is not None:
+                self._exporting.cancel()
+            elif not taken_over:
+                self._engine.stop(self.job.handle or "", force=True)
+        finally:
+            remove()
 
     def _taken_over(self) -> bool:
         if not self.job.handle:
@@ -153,7 +158,7 @@ class Run:
         """What makes that which the worker gets instead of texts, unless an earlier run left it."""
         base, site = self._base(), LocalSite(self._settings.resolved_models_dir)
         if kind.exported(self.folder.path):  # noised once and for all
-            return lambda _: Export(lambda _folder: None, kind.decoder(base, site), (), "")
+            return lambda _: Export(lambda _folder: None, kind.decoder(base, site), (), (), "")
         rows, public = self._contents()
 
         def work(cancelled: Callable[[], bool]) -> Export | None:
@@ -193,7 +198,7 @@ class Run:
         """Charge an export, then write it: what is written can be copied."""
         job = self.job
         planned = self._cost(tuple({**e, "steps": 1} for e in job.plan))
-        if any(charge.epsilon > planned * (1 + 1e-9) for _, charge in export.charges):
+        if self._cost(export.history) > planned * (1 + 1e-9):
             raise CannotRun(
                 "export_failed",
                 "The encoder makes more rows of a record than it did when the job was created, so they "
@@ -219,6 +224,7 @@ class Run:
             "method": job.method,
             "config": job.spec["config"],
             "sizes": job.spec["sizes"],
+            "reserved": _counts(job.plan),
             "base": str(self._base()),
             "decoder": decoder,
             "rows": rows is not None,
@@ -359,7 +365,8 @@ class Run:
             self._finish("failed", CannotRun("training_failed", result["error"]).error)
         elif self.job.wanted == "pause":
             self.folder.remove_rows()
-            self._jobs.release(self.job, "paused", [NewEvent("The job is paused.")])
+            told = [NewEvent("The job is paused.")]
+            self._jobs.release(self.job, "paused", told, history=self._history())
             self.ended = True
         else:
             # Asked to stop while it was still starting, a worker leaves no result: no fault of it.
@@ -371,14 +378,14 @@ class Run:
         told = (
             [NewEvent(message, level="warn")] if failed else [NewEvent("The job waits to go on.")]
         )
-        self._jobs.release(self.job, "queued", told, failed=failed)
+        self._jobs.release(self.job, "queued", told, history=self._history(), failed=failed)
         self.ended = True
 
     def _succeed(self, result: Mapping[str, Any]) -> None:
         job = self.job
         name = str(job.private["name"])
-        ids = []
-        for path in result["files"]:
+        ids = self._results
+        for path in result["files"][len(ids) :]:  # those before a fault of the store are there
             content = self.folder.read(path)
             row = self._files.create(job.tenant_id, Path(path).name, _RESULT_PURPOSE, content)
             ids.append(row.id)

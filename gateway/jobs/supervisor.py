@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from starlette.concurrency import run_in_threadpool
@@ -129,8 +130,8 @@ class Supervisor:
             self._step(job.id, run, begin=True)
 
     def _drive_all(self) -> None:
-        for job_id, run in list(self._runs.items()):
-            self._step(job_id, run)
+        for job_id, run in list(self._runs.items()):  # a fault of one is no fault of the others
+            self._guarded(partial(self._step, job_id, run))
 
     def _step(self, job_id: str, run: Run, *, begin: bool = False) -> None:
         try:
@@ -139,13 +140,7 @@ class Supervisor:
             else:
                 run.drive()
         # Another gateway holds the job, or its tenant is gone: the worker must not go on.
-        except TransitionRefused:
+        except (TransitionRefused, NotFound):
             self._guarded(run.abandon)
-            run.folder.remove_rows()
-            run.ended = True
-        except NotFound:
-            self._guarded(run.abandon)
-            run.folder.clear()
-            run.ended = True
         if run.ended:
             self._runs.pop(job_id, None)

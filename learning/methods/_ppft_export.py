@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from learning.methods.base import Export, MethodError, Site
-from learning.methods.ppft import PUBLIC, ROWS, limits_of, records_of
+from learning.methods.ppft import PUBLIC, ROWS, history_of, limits_of, records_of
 from learning.ppft import dataset
 from learning.ppft.dataset import Meta, RowData
 from learning.ppft.export import encode, export_public
@@ -51,6 +51,8 @@ def export(
     if found is None:
         raise MethodError("no record is left: all are longer than max_slots or max_answer")
     data, charges = found
+    noised = [(text, len(rows)) for (text, _), rows in zip(charges, data.rows, strict=False)]
+    history = history_of(noised, config, encoder.dimensions)
 
     def write(folder: Path) -> None:
         if valid is not None:
@@ -58,7 +60,7 @@ def export(
         dataset.save(data, folder / ROWS)  # last: its presence says that all is there
 
     how = "Encoded" if config["stage"] == 1 else "Noised"
-    return Export(write, decoder, charges, f"{how} {len(data)} of {len(rows)} records.")
+    return Export(write, decoder, history, charges, f"{how} {len(data)} of {len(rows)} records.")
 
 
 def _chunked(

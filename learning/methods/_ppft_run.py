@@ -174,10 +174,9 @@ class TunedPpft:
         rows = self._rows(messages)
         asked = options.get("max_completion_tokens") or options.get("max_tokens") or _NEW_TOKENS
         sampling = Sampling(min(int(asked), _MOST_TOKENS), float(options.get("temperature") or 0.0))
-        text, tokens = "", 0
-        for step in generate(self._model, [Example(rows, self._task)], [sampling]):
-            text, tokens = text + step.text, step.tokens
-        return Answer(text.strip(), {}, len(rows), tokens)
+        steps = list(generate(self._model, [Example(rows, self._task)], [sampling]))
+        text, last = "".join(step.text for step in steps), steps[-1]
+        return Answer(text.strip(), {}, len(rows), last.tokens, last.finish == "length")
 
     def _rows(self, messages: Sequence[Mapping[str, Any]]) -> NDArray[np.float32]:
         turns = [(str(m.get("role")), text_of(m.get("content"))) for m in messages]

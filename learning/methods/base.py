@@ -147,12 +147,14 @@ class Export:
     Attributes:
         write: Writes it into the job's folder.
         decoder: Folder of the decoder that is trained.
+        history: What was drawn, as `Plan.history`; it must not cost more.
         charges: The text of each record and what noising it costs.
         told: Said to the client.
     """
 
     write: Callable[[Path], None]
     decoder: Path
+    history: tuple[Mapping[str, Any], ...]
     charges: Sequence[tuple[str, Charge]] = field(repr=False)
     told: str
 
@@ -167,12 +169,18 @@ class Result:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of a tuned model.  ``scores``: label to probability, for a classifier."""
+    """An answer of a tuned model.
+
+    Attributes:
+        scores: Label to probability, for a classifier.
+        is_cut: The text ends because no more tokens were asked for.
+    """
 
     text: str
     scores: Mapping[str, float] = field(default_factory=dict)
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    is_cut: bool = False
 
 
 class Tuned(Protocol):

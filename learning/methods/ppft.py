@@ -4,7 +4,8 @@ Stage 2 adapts a PPFT model to the training file; stage 1 makes one from a causa
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
@@ -42,6 +43,8 @@ if find_spec("peft") is None:
 ROWS: Final = "rows"
 PUBLIC: Final = "public"
 _EPSILON: Final = 75.0
+# Nothing is learnt there, and the length of still longer noise would overflow in the end.
+_LEAST_EPSILON: Final = 1e-6
 _EPOCHS: Final = 3.0
 _MOST_STEPS: Final = 1_000_000
 
@@ -65,7 +68,7 @@ class Settings(BaseModel):
     stage: Literal[1, 2] = 2
     public: bool = False
     task: str = "answer"
-    epsilon: float | None = Field(None, gt=0, le=10_000)
+    epsilon: float | None = Field(None, ge=_LEAST_EPSILON, le=10_000)
     mechanism: Literal["laplace", "gaussian"] | None = None
     k: int | None = Field(None, ge=1, le=64)
     encoder: str | None = Field(None, min_length=1, max_length=100)
@@ -120,12 +123,9 @@ class Ppft:
         records = records_of(facts.rows, task_named(settings.task))
         _check_answers(records, facts.rows, task_named(settings.task))
         encoder = facts.site.encoder(config["encoder"])
-        kept = _kept(records, encoder.lengths([render(r) for r in records]), config)
-        history: tuple[Mapping[str, Any], ...] = ()
-        if settings.stage == 2:
-            noised = {"label": "rows", "slots": max(kept), "dimensions": encoder.dimensions}
-            noise = {"mechanism": config["mechanism"], "epsilon": config["epsilon"]}
-            history = ({**noised, **noise, "steps": 1, "per_record": True},)
+        texts = [render(record) for record in records]
+        kept = _kept(records, texts, encoder.lengths(texts), config)
+        history = history_of(kept, config, encoder.dimensions)
         steps = _steps(settings, len(kept))
         delta = DELTA if config["mechanism"] == "gaussian" else 0.0
         shown = {name: value for name, value in config.items() if value is not None}
@@ -144,7 +144,7 @@ class Ppft:
         )
 
     def epsilon(self, histories: Sequence[Sequence[Mapping[str, Any]]], delta: float) -> float:
-        """The dearest record's ε: every time its rows were noised, added up."""
+        """The dearest text's ε: every time its rows were noised, added up."""
         entries = [entry for history in histories for entry in history]
         return together(
             (
@@ -182,6 +182,27 @@ class Ppft:
         from learning.methods._ppft_run import TunedPpft
 
         return TunedPpft(package, site)
+
+
+def history_of(
+    noised: Iterable[tuple[str, int]], config: Mapping[str, Any], dimensions: int
+) -> tuple[Mapping[str, Any], ...]:
+    """Return what noising every row once draws; nothing in stage 1.
+
+    A text that stands in several rows is noised in each of them, and averaging tells it as well as so
+    many jobs on one row would, so its slots add up.
+
+    Args:
+        noised: Text and number of slots of each record.
+    """
+    if config["stage"] == 1:
+        return ()
+    slots_of: Counter[str] = Counter()
+    for text, count in noised:
+        slots_of[text] += count
+    noise = {"mechanism": config["mechanism"], "epsilon": config["epsilon"]}
+    entry = {"label": "rows", "slots": max(slots_of.values()), "dimensions": dimensions, **noise}
+    return ({**entry, "steps": 1, "per_record": True},)
 
 
 def records_of(rows: Rows, task: Task) -> list[Record]:
@@ -253,16 +274,19 @@ def _check_answers(records: Sequence[Record], rows: Rows, task: Task) -> None:
 
 
 def _kept(
-    records: Sequence[Record], lengths: Sequence[int], config: Mapping[str, Any]
-) -> list[int]:
-    """Slots of the records that pass the length filter."""
+    records: Sequence[Record],
+    texts: Sequence[str],
+    lengths: Sequence[int],
+    config: Mapping[str, Any],
+) -> list[tuple[str, int]]:
+    """Texts and slots of the records that pass the length filter."""
     limits = limits_of(config)
     found = [
-        slots(length, config["k"])
-        for record, length in zip(records, lengths, strict=True)
+        (text, slots(length, config["k"]))
+        for record, text, length in zip(records, texts, lengths, strict=True)
         if len(record.answer) <= limits.answer
     ]
-    kept = [count for count in found if 0 < count <= limits.slots]
+    kept = [(text, count) for text, count in found if 0 < count <= limits.slots]
     if not kept:
         raise MethodError(
             f"leaves no record: all are longer than {limits.slots} rows of {config['k']} tokens, or "

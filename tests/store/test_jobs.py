@@ -181,7 +181,7 @@ def test_an_orphan_is_taken_over_and_its_old_owner_is_powerless(jobs: JobStore) 
     for attempt in (
         lambda: jobs.renew(old, 60),
         lambda: jobs.progress(old, history=steps(9, 9)),
-        lambda: jobs.release(old, "queued"),
+        lambda: jobs.release(old, "queued", history=()),
         lambda: jobs.reprice(old, steps(9, 9), cost, allowed),
         lambda: jobs.finish(old, "succeeded", cost, history=steps(9, 9)),
     ):
@@ -204,14 +204,44 @@ def test_pause_and_resume(jobs: JobStore) -> None:
     assert jobs.want("acme", made.id, "pause", cost).status == "paused"
     assert jobs.claim("one", 60, ["local"]) is None
     assert jobs.resume("acme", made.id).status == "queued"
-    job = claimed(jobs)
+    claimed(jobs)
     assert jobs.want("acme", made.id, "pause", cost).wanted == "pause"
     assert jobs.resume("acme", made.id).wanted == ""  # changed one's mind in time
     jobs.want("acme", made.id, "cancel", cost)
     assert jobs.want("acme", made.id, "pause", cost).wanted == "cancel"
-    jobs.release(job, "paused", failed=True)
+
+
+def test_a_paused_run_is_given_back_with_what_it_took(jobs: JobStore) -> None:
+    made = make(jobs)
+    job = claimed(jobs)
+    jobs.want("acme", made.id, "pause", cost)
+    jobs.release(job, "paused", history=steps(3, 0), failed=True)
     paused = jobs.get("acme", made.id)
     assert (paused.status, paused.failures, paused.spent_epsilon) == ("paused", 1, None)
+    done = jobs.want("acme", made.id, "cancel", cost)
+    assert done.steps_taken == 3 and done.spent_epsilon == cost(steps(3, 0))
+
+
+@pytest.mark.parametrize("meanwhile", ["cancel", "resume"])
+def test_who_changes_ones_mind_while_a_run_pauses_gets_that(jobs: JobStore, meanwhile: str) -> None:
+    made = make(jobs)
+    job = claimed(jobs)
+    jobs.want("acme", made.id, "pause", cost)
+    if meanwhile == "cancel":
+        jobs.want("acme", made.id, "cancel", cost)
+    else:
+        jobs.resume("acme", made.id)
+    jobs.release(job, "paused", history=job.history)
+    again = jobs.get("acme", made.id)
+    assert (again.status, again.wanted) == ("queued", "cancel" if meanwhile == "cancel" else "")
+
+
+def test_a_job_whose_run_died_while_it_was_to_pause_can_be_resumed(jobs: JobStore) -> None:
+    made = make(jobs)
+    job = claimed(jobs)
+    jobs.want("acme", made.id, "pause", cost)
+    jobs.release(job, "queued", history=job.history, failed=True)
+    assert jobs.resume("acme", made.id).wanted == ""
 
 
 def test_only_the_listed_transitions_exist(jobs: JobStore) -> None:
@@ -313,7 +343,7 @@ def test_tuned_models_belong_to_their_tenant(db: Database) -> None:
 def test_a_failure_counts_until_there_is_progress(jobs: JobStore) -> None:
     make(jobs)
     job = claimed(jobs)
-    jobs.release(job, "queued", failed=True)
+    jobs.release(job, "queued", history=job.history, failed=True)
     job = claimed(jobs)
     assert job.failures == 1
     jobs.progress(replace(job), steps_done=1)

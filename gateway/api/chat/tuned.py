@@ -3,18 +3,21 @@
 import itertools
 import secrets
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import orjson
 from starlette.responses import Response, StreamingResponse
 
 from gateway.deadline import Deadline
+from gateway.errors import bad_request
 from gateway.json import JsonResponse
 from gateway.services import Services
 from gateway.tuned import TunedModels
 from gateway.work import in_worker_until
 from learning.methods.base import Answer
+
+_REFUSED: Final = ("tools", "functions", "stop", "logprobs", "audio")
 
 
 async def answer_tuned(
@@ -40,21 +43,36 @@ async def tuned_completion(
     deadline: Deadline,
 ) -> dict[str, Any]:
     """Return the ``chat.completion`` of a tuned model.  Raises ApiError."""
+    _check(body)
     answer = await in_worker_until(
         deadline, tuned.workers, tuned.answer, tenant_id, body["model"], body
     )
     return _completion(body["model"], answer)
 
 
+def _check(body: Mapping[str, Any]) -> None:
+    """Refuse what a tuned model cannot honour; ignored, it would be missed later."""
+    wanted = [name for name in _REFUSED if body.get(name)]
+    if body.get("response_format") not in (None, {"type": "text"}):
+        wanted.append("response_format")
+    if (body.get("n") or 1) != 1:
+        wanted.append("n")
+    if wanted:
+        name = wanted[0]
+        told = f"{name} is not supported by fine-tuned models."
+        raise bad_request(told, name, "unsupported_parameter")
+
+
 def _completion(model: str, answer: Answer) -> dict[str, Any]:
     total = answer.prompt_tokens + answer.completion_tokens
     message = {"role": "assistant", "content": answer.text, "refusal": None}
+    choice = {"index": 0, "message": message, "logprobs": None}
     return {
         "id": f"chatcmpl-{secrets.token_hex(12)}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": model,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
+        "choices": [{**choice, "finish_reason": "length" if answer.is_cut else "stop"}],
         "usage": {
             "prompt_tokens": answer.prompt_tokens,
             "completion_tokens": answer.completion_tokens,
@@ -68,6 +86,7 @@ def chunks_of(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield a completion as the chunks of a stream."""
     head = {name: whole[name] for name in ("id", "created", "model", "penname")}
     content = whole["choices"][0]["message"]["content"]
-    for delta, reason in (({"role": "assistant", "content": content}, None), ({}, "stop")):
+    finish = whole["choices"][0]["finish_reason"]
+    for delta, reason in (({"role": "assistant", "content": content}, None), ({}, finish)):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
         yield {**head, "object": "chat.completion.chunk", "choices": [choice]}

@@ -19,7 +19,13 @@ from learning.worker import Folder
 @pytest.fixture
 def waiting(tmp_path: Path) -> Iterator[Path]:
     """A job's folder that is locked, so that its worker waits."""
-    spec = {"method": "dp_bitfit", "sizes": [3, 2], "lease": "lease-1", "lease_seconds": 60}
+    spec = {
+        "method": "dp_bitfit",
+        "sizes": [3, 2],
+        "reserved": [3, 2],
+        "lease": "lease-1",
+        "lease_seconds": 60,
+    }
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     with open(tmp_path / "lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -78,12 +84,15 @@ def test_an_unexpected_fault_is_logged_without_its_message(tmp_path: Path) -> No
 
 
 def test_steps_are_written_down_by_part_and_never_forgotten(tmp_path: Path) -> None:
-    spec = {"sizes": [3, 2], "lease": "l", "lease_seconds": 1}
+    spec = {"sizes": [3, 2], "reserved": [4, 3], "lease": "l", "lease_seconds": 1}
     (tmp_path / "spec.json").write_text(json.dumps(spec))
     folder = Folder(tmp_path)
+    assert folder.lock()
     for step in (0, 1, 2, 3):
         folder.take(step)
+    os.close(folder._lock)  # its worker ended
     again = Folder(tmp_path)
+    assert again.lock()
     for step in (2, 3, 4):  # from the checkpoint before the crash
         again.take(step)
     assert json.loads((tmp_path / "taken.json").read_text()) == [4, 3]

@@ -131,6 +131,32 @@ def test_the_model_answers_in_the_gateway_for_nothing(trainer: Running, trained:
     empty: Any = [{"role": "user", "content": ""}]
     with pytest.raises(openai.BadRequestError, match="0 rows"):
         trainer.acme.chat.completions.create(model=name, messages=empty)
+    ends = set()
+    for _ in range(20):  # drawn at random, few answers end at their first token
+        cut = trainer.acme.chat.completions.create(
+            model=name, messages=question, max_tokens=1, temperature=2
+        )
+        ends.add(cut.choices[0].finish_reason)
+    assert "length" in ends
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"n": 2},
+        {"stop": ["."]},
+        {"logprobs": True},
+        {"response_format": {"type": "json_object"}},
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]},
+    ],
+)
+def test_what_a_tuned_model_cannot_do_is_refused(
+    trainer: Running, trained: Any, more: dict[str, Any]
+) -> None:
+    asked: Any = {"messages": [{"role": "user", "content": "the film"}], **more}
+    with pytest.raises(openai.BadRequestError, match="not supported by fine-tuned") as caught:
+        trainer.acme.chat.completions.create(model=trained.fine_tuned_model, **asked)
+    assert caught.value.param == next(iter(more))
 
 
 def test_the_result_is_what_the_ppft_server_loads(
@@ -196,7 +222,7 @@ def file(trainer: Running) -> str:
 @pytest.mark.parametrize(
     ("settings", "param", "says"),
     [
-        ({"epsilon": 0}, "epsilon", "greater than 0"),
+        ({"epsilon": 0}, "epsilon", "greater than or equal to 0.000001"),
         ({"k": 4}, "k", "is 2 in the base"),
         ({"lora_rank": 16}, "lora_rank", "is 4 in the base"),
         ({"encoder": "minilm"}, "encoder", "is tiny-words in the base"),

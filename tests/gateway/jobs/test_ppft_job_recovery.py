@@ -9,6 +9,7 @@ import psutil
 import pytest
 from ppft_job_models import BASE, CANARY, films, save_models
 
+from gateway.errors import ApiError
 from gateway.jobs.budget import cost_of
 from learning.methods import _ppft_export
 from learning.methods.registry import method
@@ -122,6 +123,19 @@ def test_rows_lost_before_they_were_written_are_noised_and_charged_anew(
     else:
         assert job.status == "succeeded" and job.steps_taken == 2
         assert (job.spent_epsilon, charges(bench)) == (320.0, 2 * RECORDS)
+
+
+def test_a_text_in_several_rows_is_charged_for_each_of_them(bench: Bench) -> None:  # type: ignore[valid-type]
+    made = create(bench)
+    assert made.reserved_epsilon == 160.0
+    cancel(bench, made)
+    own = {"kind": "ppft", "model": BASE, "task": "sentiment", "epsilon": 20.0, "steps": 1}
+    again = bench.create(films(RECORDS) * 3, **own)
+    assert again.reserved_epsilon == 3 * 160.0
+    job = drive(bench, bench.supervisor(), again.id, "succeeded", "failed")
+    assert (job.status, job.spent_epsilon, charges(bench)) == ("succeeded", 480.0, 3 * RECORDS)
+    with pytest.raises(ApiError, match="repeat a text"):
+        bench.create(films(RECORDS) * 40, **own)
 
 
 def test_what_is_cancelled_while_its_rows_are_encoded_costs_nothing(

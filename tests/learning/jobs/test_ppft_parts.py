@@ -99,5 +99,5 @@ def test_every_process_needs_a_gpu_of_its_own(
 
 
 def test_an_export_does_not_show_its_texts() -> None:
-    export = Export(lambda _folder: None, Path(), [("Oberhuber", None)], "told")  # type: ignore[list-item]
+    export = Export(lambda _folder: None, Path(), (), [("Oberhuber", None)], "told")  # type: ignore[list-item]
     assert "Oberhuber" not in repr(export)

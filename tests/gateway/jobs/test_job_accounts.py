@@ -1,0 +1,85 @@
+"""What a job has taken is charged, wherever it stops and whatever became of its folder."""
+
+import json
+import time
+from typing import Any
+
+from gateway.jobs.budget import cost_of
+from learning.methods.registry import method
+from store.job_rows import Job
+from store.ledger import Ledger
+
+Bench = "Bench"  # from conftest; test folders are no packages
+
+
+def orphan(bench: Any, taken: int, **more: Any) -> Job:
+    """A running job whose gateway and worker died; steps that no gateway has seen were taken."""
+    made: Job = bench.create(steps=100, **more)
+    bench.jobs.claim("dead", 0.0, ["local"])
+    folder = bench.folder(made.id)
+    folder.mkdir(parents=True)
+    (folder / "taken.json").write_text(json.dumps([taken]))
+    time.sleep(0.01)  # its lease is over
+    return made
+
+
+def cancel(bench: Any, job: Job) -> Job:
+    cost = cost_of(method("dp_bitfit"), job.delta)
+    done: Job = bench.jobs.want("acme", job.id, "cancel", cost)
+    return done
+
+
+def test_steps_of_a_job_that_is_paused_after_a_crash_are_charged(bench: Bench) -> None:  # type: ignore[valid-type]
+    made = orphan(bench, 7)
+    bench.jobs.want("acme", made.id, "pause", cost_of(method("dp_bitfit"), made.delta))
+    bench.supervisor().tick()
+    assert bench.job(made.id).status == "paused"
+    done = cancel(bench, made)
+    assert done.steps_taken == 7 and done.spent_epsilon
+    assert len(Ledger(bench.db).rows("acme", accounts=["dpsgd"])) == 1
+
+
+def test_a_worker_counts_on_from_what_the_account_knows(bench: Bench) -> None:  # type: ignore[valid-type]
+    from gateway.jobs.folder import JobFolder
+
+    folder = JobFolder(bench.data_dir / "jobs", "ftjob-1")
+    folder.make()
+    for left, known, wanted in (("[0]", 50, 50), ("[60]", 50, 60), ("", 50, 50)):
+        (folder.path / "taken.json").write_text(left)
+        folder.prepare({"lease": "lease-1"}, [known], None, None)
+        assert folder.taken(1) == [wanted]
+
+
+def test_a_damaged_report_is_passed_over(bench: Bench) -> None:  # type: ignore[valid-type]
+    from gateway.jobs.folder import JobFolder
+
+    folder = JobFolder(bench.data_dir, "ftjob-1")
+    folder.make()
+    good = {"message": "Step 1", "kind": "metrics", "data": {"step": 1}, "at": 1.0}
+    broken = (
+        '{"message": "Ste',
+        "7",
+        '{"kind": 1}',
+        '{"message": 1, "kind": "message", "data": {}}',
+    )
+    for line in broken:
+        (folder.path / "events.jsonl").write_text(f"{line}\n{json.dumps(good)}\n{{")
+        assert folder.reports(0) == ([good], len(line) + 1 + len(json.dumps(good)) + 1)
+
+
+def test_a_run_at_fault_stops_no_other(bench: Bench, monkeypatch: Any) -> None:  # type: ignore[valid-type]
+    from gateway.jobs.run import Run
+
+    made = [orphan(bench, 1), orphan(bench, 2)]
+    driven: list[str] = []
+
+    def drive(run: Run) -> None:
+        driven.append(run.job.id)
+        raise KeyError(run.job.id)
+
+    supervisor = bench.supervisor(jobs_at_once=2)
+    monkeypatch.setattr(Run, "begin", lambda _run: None)
+    monkeypatch.setattr(Run, "drive", drive)
+    supervisor.tick()
+    supervisor.tick()
+    assert set(driven) == {job.id for job in made}
