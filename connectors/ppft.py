@@ -177,8 +177,10 @@ class PpftClient:
         found = next((m for m in listed if m.get("name") == self.model), None)
         encoder = await self._loaded()
         own = (encoder.name, encoder.dimensions, self.options.k)
-        if found is None or (found.get("encoder"), found.get("dimensions"), found.get("k")) != own:
-            raise UpstreamError("rejected", 404 if found is None else 409)
+        if found is None:
+            raise _refusal("The PPFT server has no model of this name.", 404)
+        if (found.get("encoder"), found.get("dimensions"), found.get("k")) != own:
+            raise _refusal("The PPFT server's model was made for another encoder or k.", 409)
         self._checked = True
 
     @property
@@ -202,11 +204,15 @@ class PpftClient:
     async def _states(self, record: Record) -> TokenStates:
         encoder, text = await self._loaded(), render(record)
         if len(text) > _LONGEST_TOKEN * self.options.k * self.options.most_slots:
-            raise UpstreamError("rejected", 400)  # before minutes are spent on encoding it
+            raise self._bad_length()  # before minutes are spent on encoding it
         (states,) = await asyncio.to_thread(encoder.encode, [text])
         if not 0 < slots(len(states.states), self.options.k) <= self.options.most_slots:
-            raise UpstreamError("rejected", 400)
+            raise self._bad_length()
         return states
+
+    def _bad_length(self) -> UpstreamError:
+        tokens = self.options.k * self.options.most_slots
+        return _refusal(f"A ppft/ model takes a conversation of 1 to {tokens} tokens.")
 
 
 _REFUSED: Final = ("tools", "functions", "response_format", "stop", "logprobs", "audio")
@@ -298,12 +304,16 @@ class PpftUpstream:
     def _read(self, payload: bytes) -> tuple[Record, int, float]:
         body = orjson.loads(payload)
         # What a prefix model can not honour is refused, not ignored.
-        if any(body.get(name) for name in _REFUSED) or (body.get("n") or 1) != 1:
-            raise UpstreamError("rejected", 400)
+        refused = [name for name in _REFUSED if body.get(name)]
+        refused += ["n"] if (body.get("n") or 1) != 1 else []
+        if refused:
+            raise _refusal(f"A ppft/ model can not honour {', '.join(refused)}; leave it out.")
         tokens = body.get("max_completion_tokens") or body.get("max_tokens") or 128
         temperature = float(body.get("temperature") or 0.0)
         if not 1 <= tokens <= 1024 or not 0.0 <= temperature <= 2.0:
-            raise UpstreamError("rejected", 400)
+            raise _refusal(
+                "A ppft/ model takes max_tokens from 1 to 1024, temperature from 0 to 2."
+            )
         return record_of(body["messages"], self._client.options.task), int(tokens), temperature
 
 
@@ -316,7 +326,11 @@ def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
     try:
         return conversation([(str(m.get("role")), _text(m)) for m in messages], task)
     except ValueError:
-        raise UpstreamError("rejected", 400) from None
+        raise _refusal("A ppft/ model needs a user message with text.") from None
+
+
+def _refusal(reason: str, status: int = 400) -> UpstreamError:
+    return UpstreamError("rejected", status, reason=reason)
 
 
 def _part(raw: bytes | str) -> dict[str, Any]:
@@ -340,7 +354,7 @@ def _text(message: dict[str, Any]) -> str:
     if isinstance(content, str):
         return content
     if any(part.get("type") not in ("text", "input_text") for part in content):
-        raise UpstreamError("rejected", 400)
+        raise _refusal("A ppft/ model reads text parts only.")
     return "\n".join(part.get("text") or "" for part in content)
 
 
