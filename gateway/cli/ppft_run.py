@@ -134,8 +134,7 @@ def serve_models(
         if not name or not folder or name in served:
             raise CommandError("--model takes NAME=FOLDER, each name once")
         loaded = load_decoder(_decoder_folder(decoder), device, _dtype(device))
-        shipped = folder == PPFT_INTENT and not Path(folder).exists()
-        model, card = artefact.load(INTENT if shipped else Path(folder), loaded)
+        model, card = artefact.load(model_folder(folder), loaded)
         served[name] = Served(card, Batcher(model, batch, waiting), slots)
     bound = listening_socket(host, port)  # here, so that port 0 can be told
     _say(f"serving {', '.join(served)}; no text is accepted")
@@ -149,6 +148,11 @@ def serve_models(
         bound.close()
         for one in served.values():
             one.batcher.close()
+
+
+def model_folder(given: str) -> Path:
+    """Return the folder of a trained model; ``ppft-intent`` is the shipped one."""
+    return INTENT if given == PPFT_INTENT and not Path(given).exists() else Path(given)
 
 
 def ask(
