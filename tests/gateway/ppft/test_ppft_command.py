@@ -97,7 +97,7 @@ def test_training_leaves_a_card_and_its_progress(trained: Path) -> None:
 
 
 def test_the_shipped_model_has_a_name(folder: Path) -> None:
-    assert read_card(model_folder("ppft-intent")).task == "intent"
+    assert read_card(model_folder("ppft-intent")).corpora == ("medquad_intent",)
     assert model_folder(str(folder)) == folder
 
 
