@@ -112,14 +112,18 @@ def change(settings: Settings, tenant: str, job_id: str, what: str) -> None:
         Console().print(f"{job.id}: {job.status}{asked}", highlight=False)
 
 
-def watch(settings: Settings, tenant: str, job_id: str, plots: bool) -> None:
-    """Run what is queued, show a job's progress to its end, or draw what there is."""
+def watch(settings: Settings, tenant: str, job_id: str) -> None:
+    """Run what is queued, show a job's progress to its end, and how it ended."""
     with _open(settings, tenant) as (services, jobs):
-        job = jobs.get(tenant, job_id)
-        if not plots and job.status not in TERMINAL:
+        if jobs.get(tenant, job_id).status not in TERMINAL:
             _run(services, jobs, tenant, job_id)
-            return
-        _plot(settings, jobs, job, required=True)
+        _show(jobs.get(tenant, job_id), False)
+
+
+def plot(settings: Settings, tenant: str, job_id: str) -> None:
+    """Draw what there is."""
+    with _open(settings, tenant) as (_services, jobs):
+        _plot(settings, jobs, jobs.get(tenant, job_id), required=True)
 
 
 def _stored(services: Services, tenant: str, path: Path) -> str:

@@ -294,7 +294,7 @@ def finetune_watch(job: JobId, tenant: Tenant = "default", data_dir: DataDir = N
     """Run what is queued and show a job's progress to its end."""
     from gateway.cli.finetune import watch
 
-    watch(_settings(data_dir=data_dir), tenant, job, False)
+    watch(_settings(data_dir=data_dir), tenant, job)
 
 
 @finetune_app.command("save")
@@ -313,9 +313,9 @@ def finetune_save(
 @finetune_app.command("plot")
 def finetune_plot(job: JobId, tenant: Tenant = "default", data_dir: DataDir = None) -> None:
     """Draw epsilon and metrics over steps into the job's folder."""
-    from gateway.cli.finetune import watch
+    from gateway.cli.finetune import plot
 
-    watch(_settings(data_dir=data_dir), tenant, job, True)
+    plot(_settings(data_dir=data_dir), tenant, job)
 
 
 @finetune_app.command("cancel")

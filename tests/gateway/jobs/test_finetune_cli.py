@@ -49,6 +49,7 @@ def test_train_list_plot_and_cancel(folder: Path) -> None:
     assert "cancelled" in penname("cancel", waiting["id"])
     assert "succeeded" in penname("list")
     penname("plot", made["id"])
+    assert made["fine_tuned_model"] in penname("watch", made["id"])
     penname("save", made["id"], "--out", str(folder / "result"))
     assert {path.name for path in (folder / "result").iterdir()} == {
         "delta.safetensors",
