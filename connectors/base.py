@@ -16,7 +16,7 @@ class UpstreamError(Exception):
         kind: What went wrong.
         status: HTTP status of the upstream, None when there was none.
         retry_after: Seconds the upstream asked to wait, as it wrote them.
-        reason: Why the connector itself refused, in words of our own that quote nothing.
+        reason: A sentence of this side's own, where nothing was sent or it is known what to do.
     """
 
     def __init__(
@@ -24,10 +24,10 @@ class UpstreamError(Exception):
         kind: ErrorKind,
         status: int | None = None,
         retry_after: str | None = None,
-        *,
-        reason: str = "",
+        reason: str | None = None,
     ) -> None:
-        super().__init__(kind if status is None else f"{kind} (HTTP {status})")
+        told = kind if status is None else f"{kind} (HTTP {status})"
+        super().__init__(told if reason is None else f"{told}: {reason}")
         self.kind = kind
         self.status = status
         self.retry_after = retry_after

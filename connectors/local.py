@@ -12,6 +12,8 @@ import orjson
 from connectors.base import UpstreamError
 
 _CONTEXT = 4096
+# A model this small seldom ends by itself: without a bound it repeats itself to the end of the context.
+_MOST_TOKENS = 512
 _SLOTS = 2
 _DROPPED = ("model", "user", "metadata", "store", "service_tier", "stream_options")
 
@@ -85,6 +87,8 @@ class LocalModel:
                 body["stream"] = stream
                 body["messages"] = latest_turn(body["messages"])
                 body.setdefault("temperature", 0)
+                if body.get("max_tokens") is None and body.get("max_completion_tokens") is None:
+                    body["max_tokens"] = _MOST_TOKENS
                 self._loaded().handle_chat_completions(orjson.dumps(body).decode(), receive)
             except (RuntimeError, ValueError, OSError):
                 # llama.cpp's messages quote the request: the kind of fault is all that is told.

@@ -177,10 +177,10 @@ class PpftClient:
         found = next((m for m in listed if m.get("name") == self.model), None)
         encoder = await self._loaded()
         own = (encoder.name, encoder.dimensions, self.options.k)
-        if found is None or (found.get("encoder"), found.get("dimensions"), found.get("k")) != own:
-            raise UpstreamError(
-                "rejected", 404 if found is None else 409, reason=_UNFIT.format(self.model)
-            )
+        if found is None:
+            raise _refusal("The PPFT server has no model of this name.", 404)
+        if (found.get("encoder"), found.get("dimensions"), found.get("k")) != own:
+            raise _refusal("The PPFT server's model was made for another encoder or k.", 409)
         self._checked = True
 
     @property
@@ -204,23 +204,17 @@ class PpftClient:
     async def _states(self, record: Record) -> TokenStates:
         encoder, text = await self._loaded(), render(record)
         if len(text) > _LONGEST_TOKEN * self.options.k * self.options.most_slots:
-            raise _refused(_TOO_LONG)  # before minutes are spent on encoding it
+            raise self._bad_length()  # before minutes are spent on encoding it
         (states,) = await asyncio.to_thread(encoder.encode, [text])
-        wanted = slots(len(states.states), self.options.k)
-        if not 0 < wanted <= self.options.most_slots:
-            raise _refused(_TOO_LONG if wanted else "The text is empty.")
+        if not 0 < slots(len(states.states), self.options.k) <= self.options.most_slots:
+            raise self._bad_length()
         return states
 
+    def _bad_length(self) -> UpstreamError:
+        tokens = self.options.k * self.options.most_slots
+        return _refusal(f"A ppft/ model takes a conversation of 1 to {tokens} tokens.")
 
-def _refused(why: str) -> UpstreamError:
-    return UpstreamError("rejected", 400, reason=f"{why} Nothing was sent.")
 
-
-_TOO_LONG: Final = "The conversation is too long for a model that works without text; send less."
-_UNFIT: Final = (
-    "The server has no model {} of this encoder and window; compare 'penname ppft' and model_list."
-)
-_MOST_TOKENS: Final = 1024
 _REFUSED: Final = ("tools", "functions", "response_format", "stop", "logprobs", "audio")
 
 
@@ -310,15 +304,16 @@ class PpftUpstream:
     def _read(self, payload: bytes) -> tuple[Record, int, float]:
         body = orjson.loads(payload)
         # What a prefix model can not honour is refused, not ignored.
-        asked = [name for name in _REFUSED if body.get(name)]
-        if (body.get("n") or 1) != 1:
-            asked.append("n")
-        if asked:
-            raise _refused(f"A model that works without text cannot honour {', '.join(asked)}.")
+        refused = [name for name in _REFUSED if body.get(name)]
+        refused += ["n"] if (body.get("n") or 1) != 1 else []
+        if refused:
+            raise _refusal(f"A ppft/ model can not honour {', '.join(refused)}; leave it out.")
         tokens = body.get("max_completion_tokens") or body.get("max_tokens") or 128
         temperature = float(body.get("temperature") or 0.0)
-        if not 1 <= tokens <= _MOST_TOKENS or not 0.0 <= temperature <= 2.0:
-            raise _refused(f"Such a model writes 1 to {_MOST_TOKENS} tokens at a temperature to 2.")
+        if not 1 <= tokens <= 1024 or not 0.0 <= temperature <= 2.0:
+            raise _refusal(
+                "A ppft/ model takes max_tokens from 1 to 1024, temperature from 0 to 2."
+            )
         return record_of(body["messages"], self._client.options.task), int(tokens), temperature
 
 
@@ -331,7 +326,11 @@ def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
     try:
         return conversation([(str(m.get("role")), _text(m)) for m in messages], task)
     except ValueError:
-        raise _refused("The conversation has no user message to answer.") from None
+        raise _refusal("A ppft/ model needs a user message with text.") from None
+
+
+def _refusal(reason: str, status: int = 400) -> UpstreamError:
+    return UpstreamError("rejected", status, reason=reason)
 
 
 def _part(raw: bytes | str) -> dict[str, Any]:
@@ -355,7 +354,7 @@ def _text(message: dict[str, Any]) -> str:
     if isinstance(content, str):
         return content
     if any(part.get("type") not in ("text", "input_text") for part in content):
-        raise _refused("A model that works without text reads text parts only.")
+        raise _refusal("A ppft/ model reads text parts only.")
     return "\n".join(part.get("text") or "" for part in content)
 
 

@@ -1,7 +1,7 @@
 """`penname finetune`: train from the command line, watch, and draw what was seen."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ from rich.table import Table
 from gateway.api.fine_tuning.schema import CreateJob, MethodChoice, job_object
 from gateway.api.fine_tuning.service import create_job, resume, want
 from gateway.bootstrap import build_services
-from gateway.cli.console import CommandError, print_json
+from gateway.cli.console import CommandError, print_json, print_uncut
 from gateway.errors import ApiError
 from gateway.jobs.plots import draw
 from gateway.jobs.supervisor import Supervisor, make_engine
@@ -68,7 +68,11 @@ def create(
             metadata=None,
             integrations=None,
         )
-        made = create_job(services, tenant, body, None)
+        try:
+            made = create_job(services, tenant, body, None)
+        except ApiError:
+            _forget(services, tenant, (body.training_file, body.validation_file))
+            raise
         if not detach:
             _run(services, jobs, tenant, made["id"])
         job = jobs.get(tenant, made["id"])
@@ -86,14 +90,14 @@ def show_all(settings: Settings, tenant: str, as_json: bool) -> None:
         return
     table = Table()
     for name in ("job", "status", "method", "model", "steps", "epsilon", "result"):
-        table.add_column(name, overflow="fold")  # an id that is cut is of no use
+        table.add_column(name)
     for job in found:
         spent = "-" if job.spent_epsilon is None else f"{job.spent_epsilon:.4g}"
         result = job.private["name"] if job.status == "succeeded" else ""
         steps = f"{job.steps_done}/{job.steps_total}"
         price = f"{spent} of {job.reserved_epsilon:.4g}"
         table.add_row(job.id, job.status, job.method, job.model, steps, price, result)
-    Console().print(table)
+    print_uncut(table)
 
 
 def change(settings: Settings, tenant: str, job_id: str, what: str) -> None:
@@ -108,18 +112,45 @@ def change(settings: Settings, tenant: str, job_id: str, what: str) -> None:
         Console().print(f"{job.id}: {job.status}{asked}", highlight=False)
 
 
-def watch(settings: Settings, tenant: str, job_id: str, plots: bool) -> None:
-    """Run what is queued, show a job's progress to its end, or draw what there is."""
+def watch(settings: Settings, tenant: str, job_id: str) -> None:
+    """Run what is queued, show a job's progress to its end, and how it ended."""
     with _open(settings, tenant) as (services, jobs):
-        job = jobs.get(tenant, job_id)
-        if not plots and job.status not in TERMINAL:
+        if jobs.get(tenant, job_id).status not in TERMINAL:
             _run(services, jobs, tenant, job_id)
-            return
-        _plot(settings, jobs, job, required=True)
+        _show(jobs.get(tenant, job_id), False)
+
+
+def plot(settings: Settings, tenant: str, job_id: str) -> None:
+    """Draw what there is."""
+    with _open(settings, tenant) as (_services, jobs):
+        _plot(settings, jobs, jobs.get(tenant, job_id), required=True)
 
 
 def _stored(services: Services, tenant: str, path: Path) -> str:
     return services.files.create(tenant, path.name, "fine-tune", path.read_bytes()).id
+
+
+def save(settings: Settings, tenant: str, job_id: str, out: Path) -> None:
+    """Write a job's result files into a folder; a file that is there is never overwritten."""
+    with _open(settings, tenant) as (services, jobs):
+        job = jobs.get(tenant, job_id)
+        if not job.result_files:
+            raise CommandError(f"{job_id} is {job.status} and has no result files")
+        out.mkdir(parents=True, exist_ok=True)
+        for file_id in job.result_files:
+            path = out / Path(services.files.get(tenant, file_id).filename).name
+            try:
+                with path.open("xb") as handle:
+                    handle.write(services.files.content(tenant, file_id))
+            except FileExistsError:
+                raise CommandError(f"{path} is there already; name another folder") from None
+            Console(stderr=True).print(f"written: {path}", markup=False, highlight=False)
+
+
+def _forget(services: Services, tenant: str, files: Iterable[str | None]) -> None:
+    for file_id in files:
+        if file_id is not None:
+            services.files.delete(tenant, file_id)
 
 
 def _run(services: Services, jobs: JobStore, tenant: str, job_id: str) -> None:
@@ -182,7 +213,11 @@ def _show(job: Job, as_json: bool) -> None:
     out.print(f"{job.id}: {job.status}", highlight=False)
     if job.status == "succeeded":
         out.print(f"model {job.private['name']}", highlight=False, markup=False)
-        out.print(f"epsilon {job.spent_epsilon:.4g} at delta {job.delta:.3g}", highlight=False)
+        out.print(
+            f"epsilon {job.spent_epsilon:.4g} at delta {job.delta:.3g} in the account {job.account}",
+            highlight=False,
+        )
+        out.print(f"its files: penname finetune save {job.id} --out FOLDER", highlight=False)
 
 
 def _plot(settings: Settings, jobs: JobStore, job: Job, *, required: bool) -> None:

@@ -19,7 +19,7 @@ keys_app = typer.Typer(help="API keys.", no_args_is_help=True)
 policy_app = typer.Typer(help="Policies: check, show, try.", no_args_is_help=True)
 pools_app = typer.Typer(help="Public name pools.", no_args_is_help=True)
 finetune_app = typer.Typer(
-    help="Private fine-tuning: create, watch, list, cancel.", no_args_is_help=True
+    help="Private fine-tuning: jobs, their progress and their results.", no_args_is_help=True
 )
 app.add_typer(keys_app, name="keys")
 app.add_typer(policy_app, name="policy")
@@ -294,15 +294,28 @@ def finetune_watch(job: JobId, tenant: Tenant = "default", data_dir: DataDir = N
     """Run what is queued and show a job's progress to its end."""
     from gateway.cli.finetune import watch
 
-    watch(_settings(data_dir=data_dir), tenant, job, False)
+    watch(_settings(data_dir=data_dir), tenant, job)
+
+
+@finetune_app.command("save")
+def finetune_save(
+    job: JobId,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write them to.")],
+    tenant: Tenant = "default",
+    data_dir: DataDir = None,
+) -> None:
+    """Write the result files of a job that has succeeded into a folder."""
+    from gateway.cli.finetune import save
+
+    save(_settings(data_dir=data_dir), tenant, job, out)
 
 
 @finetune_app.command("plot")
 def finetune_plot(job: JobId, tenant: Tenant = "default", data_dir: DataDir = None) -> None:
     """Draw epsilon and metrics over steps into the job's folder."""
-    from gateway.cli.finetune import watch
+    from gateway.cli.finetune import plot
 
-    watch(_settings(data_dir=data_dir), tenant, job, True)
+    plot(_settings(data_dir=data_dir), tenant, job)
 
 
 @finetune_app.command("cancel")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="The backend that never sees text: export, train, serve, ask.", no_args_is_help=True
+    help="The backend that never sees text: train, serve, ask and attack.", no_args_is_help=True
 )
 
 EncoderName = Annotated[
@@ -23,7 +23,7 @@ Epsilon = Annotated[
     float, typer.Option("--epsilon", help="Noise rate per unit of distance; a row costs up to 2ε.")
 ]
 Data = Annotated[
-    Path, typer.Option("--data", help="The data collection: one folder a corpus.", exists=True)
+    Path, typer.Option("--data", help="Folder of corpora, one folder each.", exists=True)
 ]
 
 
@@ -47,7 +47,9 @@ def export(
         Path | None,
         typer.Option("--records", help="JSON lines: task, context, question, options, answer."),
     ] = None,
-    data: Data = Path("../shared/data"),
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of the corpora.", exists=True)
+    ] = None,
     public: Annotated[
         bool, typer.Option("--public", help="Public text for stage 1: no noise, words included.")
     ] = False,
@@ -109,10 +111,13 @@ def train(
 @app.command()
 def serve(
     model: Annotated[
-        list[str], typer.Option("--model", help="NAME=FOLDER of a trained model; repeatable.")
+        list[str],
+        typer.Option(
+            "--model", help="NAME=FOLDER of a trained model, or NAME=ppft-intent; repeatable."
+        ),
     ],
     decoder: DecoderName = "smollm2",
-    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="Address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="0 picks one.")] = 8090,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Requests answered together.")] = 16,
     waiting: Annotated[int, typer.Option("--queue", min=1, help="Places before 429.")] = 64,
@@ -130,8 +135,10 @@ def serve(
 @app.command()
 def ask(
     text: Annotated[str, typer.Argument(help="The question; it stays here.")],
-    server: Annotated[str, typer.Option("--server")] = "http://127.0.0.1:8090",
-    model: Annotated[str, typer.Option("--model")] = "small",
+    model: Annotated[str, typer.Option("--model", help="Its name on the server.")],
+    server: Annotated[
+        str, typer.Option("--server", help="The server's address.")
+    ] = "http://127.0.0.1:8090",
     task: Annotated[str, typer.Option("--task", help="answer, sentiment, topic ...")] = "answer",
     k: Window = 4,
     epsilon: Epsilon = 75.0,
@@ -146,7 +153,7 @@ def ask(
 @app.command()
 def study(
     out: Annotated[Path, typer.Option("--out", help="Folder of datasets, models, results.")],
-    data: Data = Path("../shared/data"),
+    data: Data,
     budget_minutes: Annotated[
         float, typer.Option("--budget-minutes", help="No run is begun after it.")
     ] = 180.0,
@@ -163,7 +170,7 @@ def study(
 @app.command()
 def attack(
     out: Annotated[Path, typer.Option("--out", help="JSON file of the results.")],
-    data: Data = Path("../shared/data"),
+    data: Data,
     inversion: Annotated[
         bool, typer.Option("--inversion", help="Train inversion decoders too (slow).")
     ] = False,

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.console import Console
 
+from connectors.base import UpstreamError
 from connectors.token_encoder import token_encoder
 from connectors.weights import CHAT_MODEL, cache_folder, chat_model_gguf
 from gateway.cli.console import CommandError, listening_socket, load_settings
+from gateway.jobs.bases import PPFT_INTENT
 from gateway.settings import Settings
 from learning.ppft import corpora, dataset
 from learning.ppft.export import Encoded, Limits, encode, export, export_public
+from learning.ppft.shipped import INTENT
 from privacy.ppft.accounting import ACCOUNT, Cost, charge
 from privacy.ppft.encoder import TokenEncoder
 from privacy.ppft.noise import Noise
@@ -38,7 +41,7 @@ class Source:
 
     names: tuple[str, ...]
     records: Path | None
-    folder: Path
+    folder: Path | None
     most: int
     slots: int
     encoder: str
@@ -131,7 +134,7 @@ def serve_models(
         if not name or not folder or name in served:
             raise CommandError("--model takes NAME=FOLDER, each name once")
         loaded = load_decoder(_decoder_folder(decoder), device, _dtype(device))
-        model, card = artefact.load(Path(folder), loaded)
+        model, card = artefact.load(model_folder(folder), loaded)
         served[name] = Served(card, Batcher(model, batch, waiting), slots)
     bound = listening_socket(host, port)  # here, so that port 0 can be told
     _say(f"serving {', '.join(served)}; no text is accepted")
@@ -147,28 +150,48 @@ def serve_models(
             one.batcher.close()
 
 
+def model_folder(given: str) -> Path:
+    """Return the folder of a trained model; ``ppft-intent`` is the shipped one."""
+    return INTENT if given == PPFT_INTENT and not Path(given).exists() else Path(given)
+
+
 def ask(
     text: str, server: str, model: str, task: str, k: int, epsilon: float, encoder: str
 ) -> None:
     from connectors.http import make_client
     from connectors.ppft import ClientOptions, PpftClient
 
-    options = ClientOptions(k, Noise("laplace", epsilon), task_named(task))
+    try:
+        options = ClientOptions(k, Noise("laplace", epsilon), task_named(task))
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    key = _keys()[0]
 
     async def once() -> tuple[str, Cost, int]:
         async with make_client(timeout=120, connect_timeout=5) as http:
-            client = PpftClient(
-                http, server, _keys()[0], model, lambda: token_encoder(encoder), options
-            )
+            client = PpftClient(http, server, key, model, lambda: token_encoder(encoder), options)
             prepared = await client.prepare(Record(options.task, question=text))
             found = await client.answer(prepared)
             return str(found["text"]).strip(), prepared.cost, len(prepared.payload)
 
-    answer, cost, size = asyncio.run(once())
+    try:
+        answer, cost, size = asyncio.run(once())
+    except UpstreamError as error:
+        raise CommandError(_mend(error, server)) from None
     Console().print(answer, markup=False, highlight=False)
     _say(
         f"{cost.slots} rows, {size} bytes; ε {cost.epsilon_per_slot:g} a row, {cost.epsilon:g} in all"
     )
+
+
+def _mend(error: UpstreamError, server: str) -> str:
+    if error.kind == "unreachable":
+        return f"nothing answers at {server}; start `penname ppft serve`, or name it with --server"
+    if error.status in (401, 403):
+        return f"the server refuses the key (HTTP {error.status}); set {_KEYS} to one of its keys"
+    if error.status in (404, 409):
+        return f"{error.reason} Mend --model, --k or --encoder; {server}/v1/ppft/models lists them."
+    return error.reason or str(error)
 
 
 def study(out: Path, data: Path, minutes: float, device: str) -> None:
@@ -245,6 +268,8 @@ def _encoded(source: Source) -> tuple[TokenEncoder, Encoded]:
 
 def _records(source: Source) -> Iterator[Record]:
     for name in source.names:
+        if source.folder is None:
+            raise CommandError("--corpus needs --data, the folder of the corpora")
         yield from islice(corpora.read(name, source.folder, "train"), source.most)
     if source.records is not None:
         with open(source.records, encoding="utf-8") as handle:

@@ -40,6 +40,9 @@ def settings_of(kind: type[_Settings], given: Mapping[str, Any]) -> _Settings:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         path = ".".join(str(part) for part in fault["loc"])
+        if fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+            known = ", ".join(sorted(kind.model_fields))
+            raise MethodError(f"there is no such setting; there are: {known}", path) from None
         raise MethodError(fault["msg"].removeprefix("Value error, "), path or None) from None
 
 

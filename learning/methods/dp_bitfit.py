@@ -1,6 +1,7 @@
 """DP-BiTFiT as a job: biases and head of an encoder, or added biases of a causal model."""
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -98,6 +99,11 @@ class DpBitfit:
         return "chat" if is_causal(base) else "labels"
 
     def plan(self, given: Mapping[str, Any], facts: Facts) -> Plan:
+        if find_spec("dp_accounting") is None:
+            raise MethodError(
+                "needs dp-accounting, which is not installed. "
+                "Run: pip install -c constraints.txt -e '.[finetune]'"
+            )
         settings = settings_of(Settings, given)
         causal = is_causal(facts.base)
         if not causal and not settings.phases and not settings.one_phase:

@@ -34,6 +34,19 @@ async def test_it_copies_the_name_from_the_context(model: LocalModel) -> None:
     assert answer["model"] == "local"
 
 
+@pytest.mark.parametrize("asked", [{}, {"max_tokens": None}])
+async def test_an_answer_without_a_limit_ends(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch, asked: dict[str, None]
+) -> None:
+    monkeypatch.setattr("connectors.local._MOST_TOKENS", 3)
+    body = {"messages": [{"role": "user", "content": "Count from one to a hundred."}]}
+    answer = await model.complete(orjson.dumps({**body, **asked}))
+    assert answer["usage"]["completion_tokens"] == 3
+    assert answer["choices"][0]["finish_reason"] == "length"
+    answer = await model.complete(orjson.dumps({**body, "max_completion_tokens": 5}))
+    assert answer["usage"]["completion_tokens"] == 5
+
+
 async def test_the_loop_runs_while_it_generates(model: LocalModel) -> None:
     ticks = 0
 

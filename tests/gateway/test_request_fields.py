@@ -56,6 +56,11 @@ def test_a_refused_key_is_told_as_one(status: int) -> None:
     assert "api_key" not in api_error(UpstreamError("rejected", 422)).message
 
 
+def test_a_refusal_of_this_side_is_told_in_its_own_words() -> None:
+    told = api_error(UpstreamError("rejected", 400, reason="Leave out tools."))
+    assert (told.status, told.message) == (400, "Leave out tools.")
+
+
 @pytest.mark.parametrize("name", ["balanced", "strict"])
 def test_more_than_one_chunk_is_retrieved_by_default(name: str) -> None:
     assert load_policy(name).retrieval.top_k == 3

@@ -39,9 +39,8 @@ def api_error(error: UpstreamError) -> ApiError:
     if error.kind == "rejected" and error.status in (401, 403):
         detail += "; check api_key in model_list"
     headers = {"retry-after": error.retry_after} if error.retry_after else {}
-    return upstream_failed(
-        status, error.reason or message + detail, f"upstream_{error.kind}", headers
-    )
+    told = error.reason or message + detail
+    return upstream_failed(status, told, f"upstream_{error.kind}", headers)
 
 
 async def charged(services: Services, prepared: Prepared, deadline: Deadline) -> dict[str, str]:

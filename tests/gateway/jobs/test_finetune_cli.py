@@ -8,7 +8,8 @@ from job_process import settings_for
 from jobs_gateway import TINY, rows
 from typer.testing import CliRunner
 
-from gateway.cli.console import CommandError, parse_settings
+from gateway.bootstrap import build_services
+from gateway.cli.console import CommandError, load_settings, parse_settings
 from gateway.cli.main import app
 
 
@@ -48,18 +49,41 @@ def test_train_list_plot_and_cancel(folder: Path) -> None:
     assert "cancelled" in penname("cancel", waiting["id"])
     assert "succeeded" in penname("list")
     penname("plot", made["id"])
+    assert made["fine_tuned_model"] in penname("watch", made["id"])
+    penname("save", made["id"], "--out", str(folder / "result"))
+    assert {path.name for path in (folder / "result").iterdir()} == {
+        "delta.safetensors",
+        "README.md",
+    }
+    with pytest.raises(CommandError, match="there already"):
+        penname("save", made["id"], "--out", str(folder / "result"))
+    with pytest.raises(CommandError, match="is cancelled and has no result files"):
+        penname("save", waiting["id"], "--out", str(folder / "none"))
     with pytest.raises(CommandError, match="succeeded cannot be paused"):
         penname("pause", made["id"])
     with pytest.raises(CommandError, match="no such fine-tuning job"):
         penname("watch", "ftjob-0")
 
 
-def test_faults_are_told(folder: Path) -> None:
+def test_faults_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "bad.jsonl").write_text("nope\n")
     with pytest.raises(CommandError, match="line 1: is not JSON"):
         penname("create", str(folder / "bad.jsonl"), "--model", TINY)
     with pytest.raises(CommandError, match="dp_bitfit.epsilon"):
         penname("create", str(folder / "train.jsonl"), "--model", TINY, "--epsilon", "-1")
+    with pytest.raises(CommandError, match="dp_bitfit.rate: there is no such setting; .*n_epochs"):
+        penname("create", str(folder / "train.jsonl"), "--model", TINY, "--set", "rate=1")
+    with monkeypatch.context() as patch:
+        patch.setattr("learning.methods.dp_bitfit.find_spec", lambda _: None)
+        with pytest.raises(CommandError, match="dp-accounting, which is not installed. Run: pip"):
+            penname("create", str(folder / "train.jsonl"), "--model", TINY)
+    services = build_services(load_settings())
+    try:
+        assert services.files.list("default") == []  # what was refused is not kept
+    finally:
+        services.workers.shutdown()
+        services.vectors.close()
+        services.db.close()
 
 
 def test_settings_are_json_or_text() -> None:

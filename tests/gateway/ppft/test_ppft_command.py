@@ -19,7 +19,9 @@ from ppft_tiny import decoder_folder, encoder_folder
 
 from gateway.cli.console import CommandError
 from gateway.cli.main import app
+from gateway.cli.ppft_run import model_folder
 from gateway.settings import Settings
+from learning.ppft.artefact import read_card
 from store.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,7 +52,7 @@ def run(*args: object) -> str:
 def export(folder: Path, out: str, *more: object) -> str:
     return run(
         "export", "--records", folder / "records.jsonl", "--encoder", folder / "tiny-bert",
-        "--data", folder, "--k", 2, "--out", folder / out, *more,
+        "--k", 2, "--out", folder / out, *more,
     )  # fmt: skip
 
 
@@ -94,12 +96,19 @@ def test_training_leaves_a_card_and_its_progress(trained: Path) -> None:
     assert json.loads(events[-1])["event"] == "done"
 
 
+def test_the_shipped_model_has_a_name(folder: Path) -> None:
+    assert read_card(model_folder("ppft-intent")).corpora == ("medquad_intent",)
+    assert model_folder(str(folder)) == folder
+
+
 def test_mistakes_are_told_with_their_mend(folder: Path, trained: Path) -> None:
     def fails(match: str, *args: object) -> None:
         with pytest.raises(Exception, match=match):
             run(*args)
 
-    fails("name a --corpus", "export", "--out", folder / "x", "--data", folder)
+    fails("name a --corpus", "export", "--out", folder / "x")
+    fails("needs --data", "export", "--corpus", "sst2", "--out", folder / "x",
+          "--encoder", folder / "tiny-bert")  # fmt: skip
     fails("unknown corpus", "export", "--corpus", "nope", "--out", folder / "x", "--data", folder,
           "--encoder", folder / "tiny-bert")  # fmt: skip
     bad = folder / "bad.jsonl"
@@ -157,10 +166,21 @@ def test_a_served_model_answers_the_command_line(
         "--task", "sentiment", "--encoder", trained / "tiny-bert", "--epsilon", 30,
     )  # fmt: skip
     assert "2 rows" in said and "ε 60 a row, 120 in all" in said
+
+    def fails(match: str, model: str = "tiny", *, at: str = server, **options: object) -> None:
+        more = [part for name, value in options.items() for part in (f"--{name}", value)]
+        with pytest.raises(CommandError, match=match):
+            run("ask", "x good", "--server", at, "--model", model,
+                "--encoder", trained / "tiny-bert", *more)  # fmt: skip
+
+    fails("no model of this name. Mend --model", "other", k=2)
+    fails("another encoder or k. Mend --model, --k", k=1)
+    fails("unknown task 'x'; the tasks are answer", task="x")
+    fails(
+        "nothing answers at http://127.0.0.1:9; start `penname ppft serve`", at="http://127.0.0.1:9"
+    )
     monkeypatch.setenv("PENNAME_PPFT_KEYS", "wrong")
-    with pytest.raises(Exception, match="401"):
-        run("ask", "x good", "--server", server, "--model", "tiny", "--k", 2,
-            "--encoder", trained / "tiny-bert")  # fmt: skip
+    fails("refuses the key .HTTP 401.; set PENNAME_PPFT_KEYS", k=2)
 
 
 def test_the_gateway_offers_the_model_as_an_ordinary_one(

@@ -327,20 +327,21 @@ async def test_a_chat_request_comes_back_in_openais_shapes(client: PpftClient) -
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        {"tools": [{"type": "function"}]},
-        {"n": 2},
-        {"stop": ["x"]},
-        {"max_tokens": 100_000},
-        {"messages": [{"role": "system", "content": "x"}]},
-        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
-        {"messages": [{"role": "user", "content": ""}]},
-        {"messages": [{"role": "user", "content": "word " * 2000}]},
+        ({"tools": [{"type": "function"}]}, "can not honour tools"),
+        ({"n": 2, "stop": ["x"]}, "can not honour stop, n"),
+        ({"max_tokens": 100_000}, "max_tokens from 1 to 1024"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "user message"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "text parts only"),
+        ({"messages": [{"role": "user", "content": ""}]}, "1 to 1024 tokens"),
+        ({"messages": [{"role": "user", "content": "word " * 2000}]}, "1 to 1024 tokens"),
     ],
 )
-async def test_what_cannot_be_honoured_is_refused(client: PpftClient, change: Any) -> None:
-    with pytest.raises(UpstreamError, match="rejected"):
+async def test_what_cannot_be_honoured_is_refused_with_the_reason(
+    client: PpftClient, change: Any, reason: str
+) -> None:
+    with pytest.raises(UpstreamError, match=f"rejected.*{reason}"):
         await PpftUpstream(client).complete(orjson.dumps({**CHAT, **change}))
 
 
