@@ -330,7 +330,7 @@ def record_of(messages: list[dict[str, Any]], task: Task) -> Record:
 
 
 def _refusal(reason: str, status: int = 400) -> UpstreamError:
-    return UpstreamError("rejected", status, reason=reason)
+    return UpstreamError("rejected", status, reason=f"{reason} Nothing was sent.")
 
 
 def _part(raw: bytes | str) -> dict[str, Any]:
