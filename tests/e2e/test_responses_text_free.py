@@ -55,10 +55,10 @@ def test_what_it_can_not_do_is_refused(tmp_path: Path) -> None:
     wishes: list[tuple[str, dict[str, Any]]] = [
         ("tools", {"tools": [tool]}),
         ("response_format", {"text": {"format": {"type": "json_object"}}}),
-        ("1 to 1024 tokens", {"max_output_tokens": 1025}),
-        ("too long", {"input": TEXT * 2_000}),
-        ("no user message", {"input": [{"role": "developer", "content": TEXT}]}),
-        ("empty", {"input": ""}),
+        ("from 1 to 1024", {"max_output_tokens": 1025}),
+        ("1 to 2048 tokens", {"input": TEXT * 2_000}),
+        ("a user message", {"input": [{"role": "developer", "content": TEXT}]}),
+        ("tokens", {"input": ""}),
     ]
     with gateway_with(tmp_path) as (gateway, seen):
         for why, fields in wishes:
