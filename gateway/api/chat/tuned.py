@@ -10,6 +10,7 @@ import orjson
 from starlette.responses import Response, StreamingResponse
 
 from gateway.deadline import Deadline
+from gateway.errors import bad_request
 from gateway.json import JsonResponse
 from gateway.services import Services
 from gateway.tuned import TunedModels
@@ -39,11 +40,28 @@ async def tuned_completion(
     body: dict[str, Any],
     deadline: Deadline,
 ) -> dict[str, Any]:
-    """Return the ``chat.completion`` of a tuned model.  Raises ApiError."""
+    """Return the ``chat.completion`` of a tuned model.
+
+    Raises:
+        ApiError: 400 for what such a model can not honour, and whatever else the client has to know.
+    """
+    for name, asked in _unsupported(body):
+        if asked:
+            raise bad_request(
+                f"{name} is not supported by fine-tuned models.", name, "unsupported_parameter"
+            )
     answer = await in_worker_until(
         deadline, tuned.workers, tuned.answer, tenant_id, body["model"], body
     )
     return _completion(body["model"], answer)
+
+
+def _unsupported(body: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    yield from ((name, bool(body.get(name))) for name in ("tools", "functions"))
+    wanted = body.get("response_format")
+    yield "response_format", bool(wanted) and wanted != {"type": "text"}
+    yield "n", (body.get("n") or 1) != 1
+    yield "penname.vector_store_ids", bool((body.get("penname") or {}).get("vector_store_ids"))
 
 
 def _completion(model: str, answer: Answer) -> dict[str, Any]:
