@@ -25,6 +25,7 @@ _STRUCTURAL = frozenset(
     "search_context_size prompt_cache_retention".split()
 )
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_./:#$\-]{1,128}")
+_FILE_ENDING = re.compile(r"[A-Za-z0-9]{1,5}")
 _FUNCTION_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 _LIST_OF_NAMES = frozenset(("required", "modalities", "include"))
 _PLAIN_KEY = re.compile(r"[a-z0-9_$.\-]*|[a-z]+(?:[A-Z][a-z0-9]*)*")
@@ -117,6 +118,11 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
         return _arguments(value, visit, echo)
     if is_bytes_url(value):
         return value
+    if key == "filename" and path[-2:-1] == ("file",):
+        # Its ending hides a name from detection: "Ilse Varga.pdf" looks like a file, not a person.
+        stem, dot, ending = value.rpartition(".")
+        if stem and _FILE_ENDING.fullmatch(ending):
+            return visit(Slot(stem, echo)) + dot + ending
     if _is_structural(key, path, value):
         swept = key in _REFERENCES or key in _LIST_OF_NAMES
         return visit(Slot(value, echo, detect=False)) if swept else value

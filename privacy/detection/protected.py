@@ -58,14 +58,18 @@ class Protected:
 
     def allows(self, span: Span) -> bool:
         """Tell whether ``span`` may be reported."""
-        if _hit(self._closed, span):
-            return False
-        return span.type == SECRET or not _hit(self._opaque, span)
+        payload = _over(self._closed, span)
+        if payload is not None:
+            # An address that goes on behind the payload is text; what it eats of the bytes are letters
+            # that a text put there.
+            return span.end > payload[1] and span.type not in NAMED_TYPES
+        return span.type == SECRET or _over(self._opaque, span) is None
 
 
-def _hit(ranges: list[tuple[int, int]], span: Span) -> bool:
+def _over(ranges: list[tuple[int, int]], span: Span) -> tuple[int, int] | None:
+    """Return the last range that a span overlaps."""
     index = bisect_right(ranges, (span.end - 1, 1 << 62)) - 1
-    return index >= 0 and ranges[index][1] > span.start
+    return ranges[index] if index >= 0 and ranges[index][1] > span.start else None
 
 
 def _enclosing_token(text: str, start: int, end: int) -> tuple[int, int]:

@@ -291,6 +291,29 @@ def test_stored_responses(gateway: Gateway) -> None:
     )
 
 
+def test_input_items_of_a_conversation_that_is_not_whole(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = gateway.client()
+    turns: list[Response] = []
+    for number in range(4):
+        previous = turns[-1].id if turns else None
+        turns.append(
+            client.responses.create(
+                model="test-model", input=f"Turn {number}", previous_response_id=previous
+            )
+        )
+    monkeypatch.setattr("store.responses.MOST_TURNS", 3)
+    with pytest.raises(BadRequestError, match="too many turns") as caught:
+        client.responses.input_items.list(turns[3].id)
+    assert caught.value.param == "response_id"
+    assert len(client.responses.input_items.list(turns[2].id).data) == 5
+    client.responses.delete(turns[0].id)
+    assert client.responses.retrieve(turns[2].id) == turns[2]
+    with pytest.raises(BadRequestError, match="one before it was deleted"):
+        client.responses.input_items.list(turns[2].id)
+
+
 def test_what_is_not_to_be_stored_is_not(gateway: Gateway) -> None:
     client = gateway.client()
     made = client.responses.create(model="test-model", input=TEXT, store=False)

@@ -68,6 +68,8 @@ MALFORMED: dict[str, Any] = {
     "no message": {"choices": [{"index": 0}]},
     "message: text": {"choices": [{"message": "Ilse Varga"}]},
     "content: list": {"choices": [{"message": {"content": [1]}}]},
+    "finish: object": {"choices": [{"message": {"content": "x"}, "finish_reason": {"a": 1}}]},
+    "finish: list": {"choices": [{"message": {"content": "x"}, "finish_reason": ["stop"]}]},
     "calls: text": {"choices": [{"message": {"content": "", "tool_calls": ["Ilse"]}}]},
     "no function": {"choices": [{"message": {"content": "", "tool_calls": [{"id": "c"}]}}]},
 }

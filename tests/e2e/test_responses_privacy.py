@@ -174,6 +174,12 @@ def test_pictures_are_the_policys_matter(
         assert open_one.post(body, "pictures", "/responses").status_code == 200
         sent = open_one.upstream.bodies[-1]["messages"][0]["content"]
         assert found_in(open_one.upstream.requests[-1], LEAKS) == []
+        named = {"type": "input_file", "file_data": picture, "filename": f"{NAME}.pdf"}
+        body = {"model": "test-model", "input": [{"role": "user", "content": [named]}]}
+        assert open_one.post(body, "file-names", "/responses").status_code == 200
+        file = open_one.upstream.bodies[-1]["messages"][0]["content"][0]["file"]
+        assert found_in(open_one.upstream.requests[-1], LEAKS) == []
+    assert file["file_data"] == picture and file["filename"].endswith(".pdf")
     assert sent[1] == {"type": "image_url", "image_url": {"url": picture, "detail": "auto"}}
 
 

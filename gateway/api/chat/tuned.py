@@ -42,25 +42,30 @@ async def tuned_completion(
     body: dict[str, Any],
     deadline: Deadline,
 ) -> dict[str, Any]:
-    """Return the ``chat.completion`` of a tuned model.  Raises ApiError."""
-    _check(body)
+    """Return the ``chat.completion`` of a tuned model.
+
+    Raises:
+        ApiError: 400 for what such a model can not honour, and whatever else the client has to know.
+    """
+    name = next(_unsupported(body), None)
+    if name is not None:
+        told = f"{name} is not supported by fine-tuned models."
+        raise bad_request(told, name, "unsupported_parameter")
     answer = await in_worker_until(
         deadline, tuned.workers, tuned.answer, tenant_id, body["model"], body
     )
     return _completion(body["model"], answer)
 
 
-def _check(body: Mapping[str, Any]) -> None:
-    """Refuse what a tuned model cannot honour; ignored, it would be missed later."""
-    wanted = [name for name in _REFUSED if body.get(name)]
+def _unsupported(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a tuned model cannot honour; ignored, it would be missed later."""
+    yield from (name for name in _REFUSED if body.get(name))
     if body.get("response_format") not in (None, {"type": "text"}):
-        wanted.append("response_format")
+        yield "response_format"
     if (body.get("n") or 1) != 1:
-        wanted.append("n")
-    if wanted:
-        name = wanted[0]
-        told = f"{name} is not supported by fine-tuned models."
-        raise bad_request(told, name, "unsupported_parameter")
+        yield "n"
+    if (body.get("penname") or {}).get("vector_store_ids"):
+        yield "penname.vector_store_ids"
 
 
 def _completion(model: str, answer: Answer) -> dict[str, Any]:

@@ -94,7 +94,6 @@ async def _tuned(
     for name, given in (
         ("tools", turn.request.tools),
         ("text.format", wanted is not None and wanted.type != "text"),
-        ("penname.vector_store_ids", (turn.request.penname or {}).get("vector_store_ids")),
     ):
         if given:
             raise bad_request(

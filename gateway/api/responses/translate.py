@@ -135,8 +135,9 @@ def _own(request: ResponsesRequest, session: str | None) -> dict[str, Any]:
         if isinstance(named, list):  # else the retriever tells what is wrong
             own["vector_store_ids"] = [*named, *(i for i in dict.fromkeys(ids) if i not in named)]
         limits = [t["max_num_results"] for t in request.searches if t.get("max_num_results")]
-        if limits:
-            own["max_num_results"] = min(limits)
+        asked = own.get("max_num_results", max(limits, default=None))
+        if limits and isinstance(asked, int):  # else the retriever tells what is wrong
+            own["max_num_results"] = min(asked, *limits)
     if session is not None:
         own["session"] = session
     out: dict[str, Any] = {"penname": own} if own else {}

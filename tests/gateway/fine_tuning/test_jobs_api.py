@@ -156,6 +156,31 @@ def test_responses_that_are_not_stored_or_not_possible(trainer: Running, trained
         assert caught.value.param == param
 
 
+@pytest.mark.parametrize(
+    ("param", "fields"),
+    [
+        ("tools", {"tools": [{"type": "function", "function": {"name": "f"}}]}),
+        ("response_format", {"response_format": {"type": "json_object"}}),
+        ("n", {"n": 2}),
+        (
+            "penname.vector_store_ids",
+            {"extra_body": {"penname": {"vector_store_ids": ["vs_1"]}}},
+        ),
+    ],
+)
+def test_what_is_not_possible_is_told_in_chats_too(
+    trainer: Running, trained: Any, param: str, fields: dict[str, Any]
+) -> None:
+    messages: Any = [{"role": "user", "content": "x"}]
+    with pytest.raises(openai.BadRequestError) as caught:
+        trainer.acme.chat.completions.create(
+            model=trained.fine_tuned_model, messages=messages, **fields
+        )
+    assert caught.value.param == param
+    plain: Any = {"response_format": {"type": "text"}, "n": 1, "tools": None}
+    trainer.acme.chat.completions.create(model=trained.fine_tuned_model, messages=messages, **plain)
+
+
 def test_the_model_answers_here_and_can_be_removed(trainer: Running, trained: Any) -> None:
     name = trained.fine_tuned_model
     listed = {model.id: model for model in trainer.acme.models.list()}

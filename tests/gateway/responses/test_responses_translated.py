@@ -277,3 +277,23 @@ def test_calls_and_outputs_come_in_pairs(items: list[Any]) -> None:
         check_calls(read_input(items))
     assert caught.value.param == "input"
     check_calls(read_input([CALL, RESULT]))
+
+
+@pytest.mark.parametrize(
+    ("own", "tools", "sent"),
+    [
+        ({}, [None], {}),
+        ({}, [5, 3], {"max_num_results": 3}),
+        ({"max_num_results": 2}, [5, None], {"max_num_results": 2}),
+        ({"max_num_results": 9}, [5], {"max_num_results": 5}),
+        ({"max_num_results": 9}, [None], {"max_num_results": 9}),
+        ({"max_num_results": "9"}, [5], {"max_num_results": "9"}),
+    ],
+)
+def test_the_lowest_number_of_results_counts(
+    own: dict[str, Any], tools: list[int | None], sent: dict[str, Any]
+) -> None:
+    search = {"type": "file_search", "vector_store_ids": ["vs"]}
+    given = [{**search, **({"max_num_results": n} if n else {})} for n in tools]
+    told = chat(tools=given, penname=own)["penname"]
+    assert told == {"vector_store_ids": ["vs"], **sent}

@@ -67,6 +67,11 @@ def shown(detector: Detector, text: str) -> list[tuple[str, str]]:
             "data:image/png;base64,iVBOR...AKIAABCDEFGHIJKLMNOP... and ilse@example.com",
             [("ilse@example.com", "EMAIL")],
         ),
+        # An address that begins in the payload and goes on behind it is a text.
+        (
+            "data:image/png;base64,QUFBilse.varga@corp.internal and text",
+            [("QUFBilse.varga@corp.internal", "EMAIL")],
+        ),
         (
             "https://files.example.com/ilse-varga.png?mail=ilse@example.com",
             [("ilse-varga", "URL"), ("ilse@example.com", "EMAIL")],
