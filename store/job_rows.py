@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from sqlalchemy import insert
+from sqlalchemy.orm import Session
 
 from store.crypto import DataKey
 from store.errors import StoreError
@@ -194,3 +198,21 @@ def read_event(row: FineTuningEventRow) -> JobEvent:
     """Decode a row."""
     values = {name: getattr(row, name) for name in JobEvent.__dataclass_fields__ if name != "data"}
     return JobEvent(**values, data=json.loads(row.data))
+
+
+def add_events(session: Session, job_id: str, events: Sequence[NewEvent]) -> None:
+    """Append reports to a job."""
+    now = time.time()
+    values = [
+        {
+            "job_id": job_id,
+            "kind": event.kind,
+            "level": event.level,
+            "message": event.message,
+            "data": dump(dict(event.data)),
+            "created_at": now,
+        }
+        for event in events
+    ]
+    if values:
+        session.execute(insert(FineTuningEventRow), values)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, case, insert, or_, select, tuple_, update
+from sqlalchemy import and_, case, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from privacy.accounting.charges import Charge
-from store.errors import NotFound, StoreConflict
+from store.errors import MasterKeyError, NotFound, SealBroken, StoreConflict
 from store.job_rows import (
     TERMINAL,
     TRANSITIONS,
@@ -31,6 +31,7 @@ from store.job_rows import (
     Status,
     TransitionRefused,
     Wanted,
+    add_events,
     blind_key,
     dataset_key,
     dump,
@@ -238,9 +239,10 @@ class JobStore:
                 return None
         with self._db.write() as session:
             for row in session.scalars(query.limit(10)).all():
-                key = self._db.tenants.get(session, row.tenant_id)
-                job = read_job(key, row)
-                with suppress(TransitionRefused):
+                # What is held by somebody else or cannot be read must not keep the others waiting.
+                with suppress(TransitionRefused, SealBroken, MasterKeyError, NotFound):
+                    key = self._db.tenants.get(session, row.tenant_id)
+                    job = read_job(key, row)
                     self._set(
                         session,
                         job,
@@ -292,7 +294,7 @@ class JobStore:
                 values["failures"] = 0
         with self._db.write() as session:
             self._own(session, job, **values)
-            _add_events(session, job.id, events)
+            add_events(session, job.id, events)
 
     def reprice(self, job: Job, plan: History, cost: Cost, check: Check) -> None:
         """Reserve another plan for a running job, because steps were lost and must be taken again.
@@ -369,7 +371,7 @@ class JobStore:
                 values["failures"] = _Row.failures + 1
             released = {"status": to, "owner": "", "lease_until": 0.0, "handle": "", **values}
             self._own(session, job, **released)
-            _add_events(session, job.id, events)
+            add_events(session, job.id, events)
 
     def finish(
         self,
@@ -404,12 +406,12 @@ class JobStore:
                 finished_at=time.time(),
                 steps_done=steps_done,
             )
-            _add_events(session, job.id, events)
+            add_events(session, job.id, events)
 
     def add_events(self, job_id: str, events: Sequence[NewEvent]) -> None:
         """Append reports to a job."""
         with self._db.write() as session:
-            _add_events(session, job_id, events)
+            add_events(session, job_id, events)
 
     def events(
         self,
@@ -494,20 +496,3 @@ class JobStore:
         if any(entry["steps"] and not entry.get("per_record") for entry in history):
             charge = Charge("training", job.method, METRIC, spent, job.delta, job.dataset)
             add_charges(session, job.tenant_id, None, job.account, job.id, [charge])
-
-
-def _add_events(session: Session, job_id: str, events: Sequence[NewEvent]) -> None:
-    now = time.time()
-    values = [
-        {
-            "job_id": job_id,
-            "kind": event.kind,
-            "level": event.level,
-            "message": event.message,
-            "data": dump(dict(event.data)),
-            "created_at": now,
-        }
-        for event in events
-    ]
-    if values:
-        session.execute(insert(FineTuningEventRow), values)

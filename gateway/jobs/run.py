@@ -204,6 +204,9 @@ class Run:
                 "The encoder makes more rows of a record than it did when the job was created, so they "
                 "would cost more than was reserved. Create the job again.",
             )
+        too_large = self._too_large(export.size)
+        if too_large is not None:  # before it costs anything
+            raise too_large
         if total_steps(job.history):
             # Booked by a run that died before it had written: drawn anew, so charged anew.
             self._reserve(tuple({**e, "steps": e["steps"] + 1} for e in job.plan))
@@ -345,13 +348,18 @@ class Run:
         )
 
     def _check_quota(self) -> None:
-        used, limit = self.folder.size(), self._settings.job_disk_bytes
-        if used > limit and self._why is None:
-            self._why = CannotRun(
-                "disk_quota_exceeded",
-                f"The job's folder grew beyond {limit >> 20} MiB. Train fewer parameters, or raise "
-                "PENNAME_JOB_DISK_BYTES.",
-            )
+        if self._why is None:
+            self._why = self._too_large(self.folder.size())
+
+    def _too_large(self, size: int) -> CannotRun | None:
+        limit = self._settings.job_disk_bytes
+        if size <= limit:
+            return None
+        return CannotRun(
+            "disk_quota_exceeded",
+            f"The job needs a folder of more than {limit >> 20} MiB. Train fewer parameters, or on fewer "
+            "rows, or raise PENNAME_JOB_DISK_BYTES.",
+        )
 
     def _ended(self) -> None:
         result = self.folder.result() or {}

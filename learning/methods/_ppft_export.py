@@ -60,7 +60,9 @@ def export(
         dataset.save(data, folder / ROWS)  # last: its presence says that all is there
 
     how = "Encoded" if config["stage"] == 1 else "Noised"
-    return Export(write, decoder, history, charges, f"{how} {len(data)} of {len(rows)} records.")
+    told = f"{how} {len(data)} of {len(rows)} records."
+    size = sum(2 * each.size for each in data.rows)  # in half precision
+    return Export(write, decoder, history, charges, told, size)
 
 
 def _chunked(

@@ -140,6 +140,9 @@ class _Progress:
         if kind == "resumed":
             self._from = event["step"]
             self._work.emit(f"Training goes on from step {event['step']}.", "message", {})
+        elif kind == "damaged":
+            told = "The checkpoint cannot be read; training begins anew."
+            self._work.emit(told, "message", {})
         elif kind == "checkpoint":
             data = {**self._data(event), **self._metrics()}
             self._work.emit(f"Checkpoint at step {event['step']}", "checkpoint", data)

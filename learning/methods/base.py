@@ -153,6 +153,7 @@ class Export:
         history: What was drawn, as `Plan.history`; it must not cost more.
         charges: The text of each record and what noising it costs.
         told: Said to the client.
+        size: Bytes of rows that `write` writes.
     """
 
     write: Callable[[Path], None]
@@ -160,6 +161,7 @@ class Export:
     history: tuple[Mapping[str, Any], ...]
     charges: Sequence[tuple[str, Charge]] = field(repr=False)
     told: str
+    size: int = 0
 
 
 @dataclass(frozen=True)

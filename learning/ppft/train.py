@@ -64,7 +64,8 @@ def train(
         examples: Rows and answers.
         plan: Steps, rates, order.
         checkpoint: File replaced atomically every ``plan.every`` steps.
-        report: Receives events: ``resumed``, ``step`` (every tenth), ``checkpoint``, ``done``.
+        report: Receives events: ``resumed``, ``damaged`` (a checkpoint that cannot be read: training
+            begins anew), ``step`` (every tenth), ``checkpoint``, ``done``.
         should_stop: Asked before every step; True on any process saves a checkpoint and returns.
 
     Returns:
@@ -175,7 +176,10 @@ def _save(model: PpftModel, optimiser: Any, step: int, path: Path) -> None:
         "optimiser": optimiser.state_dict(),
     }
     scratch = path.with_name(path.name + ".part")
-    torch.save(state, scratch)
+    with open(scratch, "wb") as file:
+        torch.save(state, file)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(scratch, path)
 
 
@@ -184,7 +188,11 @@ def _resume(model: PpftModel, optimiser: Any, path: Path | None, report: Report)
 
     if path is None or not path.exists():
         return 0
-    state = torch.load(path, map_location=model.device, weights_only=True)
+    try:
+        state = torch.load(path, map_location=model.device, weights_only=True)
+    except Exception:  # cut off; torch has no one type for that
+        report({"event": "damaged", "step": 0})
+        return 0
     restore(model, state["model"])
     optimiser.load_state_dict(state["optimiser"])
     report({"event": "resumed", "step": state["step"]})

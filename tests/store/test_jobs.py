@@ -199,6 +199,14 @@ def test_a_live_lease_and_another_engine_are_left_alone(jobs: JobStore) -> None:
     assert jobs.claim("two", 60, ["local"]) is None
 
 
+def test_a_job_that_cannot_be_read_keeps_no_other_waiting(jobs: JobStore, db: Database) -> None:
+    broken, sound = make(jobs), make(jobs)
+    with db.write() as session:
+        row = session.get_one(FineTuningJobRow, broken.id)
+        row.sealed = bytes(len(row.sealed))
+    assert claimed(jobs).id == sound.id
+
+
 def test_pause_and_resume(jobs: JobStore) -> None:
     made = make(jobs)
     assert jobs.want("acme", made.id, "pause", cost).status == "paused"

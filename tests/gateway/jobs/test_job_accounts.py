@@ -4,10 +4,18 @@ import json
 import time
 from typing import Any
 
+import pytest
+
+from connectors.jobs.local import LocalEngine
 from gateway.jobs.budget import cost_of
+from gateway.jobs.folder import JobFolder
+from gateway.jobs.run import Run
 from learning.methods.registry import method
+from store.errors import StoreUnavailable
 from store.job_rows import Job
 from store.ledger import Ledger
+from store.tenants import TenantStore
+from store.tuned import TunedModelStore
 
 Bench = "Bench"  # from conftest; test folders are no packages
 
@@ -40,8 +48,6 @@ def test_steps_of_a_job_that_is_paused_after_a_crash_are_charged(bench: Bench) -
 
 
 def test_a_worker_counts_on_from_what_the_account_knows(bench: Bench) -> None:  # type: ignore[valid-type]
-    from gateway.jobs.folder import JobFolder
-
     folder = JobFolder(bench.data_dir / "jobs", "ftjob-1")
     folder.make()
     for left, known, wanted in (("[0]", 50, 50), ("[60]", 50, 60), ("", 50, 50)):
@@ -51,8 +57,6 @@ def test_a_worker_counts_on_from_what_the_account_knows(bench: Bench) -> None:  
 
 
 def test_a_damaged_report_is_passed_over(bench: Bench) -> None:  # type: ignore[valid-type]
-    from gateway.jobs.folder import JobFolder
-
     folder = JobFolder(bench.data_dir, "ftjob-1")
     folder.make()
     good = {"message": "Step 1", "kind": "metrics", "data": {"step": 1}, "at": 1.0}
@@ -68,8 +72,6 @@ def test_a_damaged_report_is_passed_over(bench: Bench) -> None:  # type: ignore[
 
 
 def test_a_run_at_fault_stops_no_other(bench: Bench, monkeypatch: Any) -> None:  # type: ignore[valid-type]
-    from gateway.jobs.run import Run
-
     made = [orphan(bench, 1), orphan(bench, 2)]
     driven: list[str] = []
 
@@ -83,3 +85,47 @@ def test_a_run_at_fault_stops_no_other(bench: Bench, monkeypatch: Any) -> None: 
     supervisor.tick()
     supervisor.tick()
     assert set(driven) == {job.id for job in made}
+
+
+def test_the_folder_of_a_forgotten_tenants_job_is_cleared(
+    bench: Bench,  # type: ignore[valid-type]
+    monkeypatch: Any,
+) -> None:
+    made = orphan(bench, 1)
+    (bench.folder(made.id) / "worker.log").touch()
+    monkeypatch.setattr(Run, "begin", lambda run: setattr(run, "_renewed", -1e9))
+    supervisor = bench.supervisor()
+    supervisor.tick()
+    TenantStore(bench.db).forget("acme")
+    supervisor.tick()
+    assert [path.name for path in bench.folder(made.id).iterdir()] == ["worker.log"]
+
+
+def test_a_result_is_stored_once_though_the_store_fails_in_between(
+    bench: Bench,  # type: ignore[valid-type]
+    monkeypatch: Any,
+) -> None:
+    made = bench.create()
+    job = bench.jobs.claim("one", 60.0, ["local"])
+    tuned = TunedModelStore(bench.db)
+    run = Run(job, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+    run.folder.make()
+    for name in ("weights", "card"):
+        (run.folder.path / name).write_bytes(b"x")
+    result = {"files": ["weights", "card"]}
+    create = bench.files.create
+    full = [True]
+
+    def failing(tenant: str, name: str, *rest: Any) -> Any:
+        if name == "card" and full.pop():
+            full.append(False)
+            raise StoreUnavailable("full")
+        return create(tenant, name, *rest)
+
+    monkeypatch.setattr(bench.files, "create", failing)
+    with pytest.raises(StoreUnavailable):
+        run._succeed(result)
+    run._succeed(result)
+    kept = [f.filename for f in bench.files.list("acme") if f.purpose == "fine-tune-results"]
+    assert sorted(kept) == ["card", "weights"]
+    assert bench.job(made.id).status == "succeeded"

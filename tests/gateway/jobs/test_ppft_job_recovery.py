@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,22 @@ def test_rows_dearer_than_reserved_are_not_released(
     monkeypatch.setattr(_ppft_export, "export_noised", finer)
     job = drive(bench, bench.supervisor(), made.id, "failed")
     assert job.error is not None and "Create the job again" in job.error["message"]
+    assert (job.spent_epsilon, charges(bench)) == (0.0, 0)
+
+
+def test_rows_too_large_for_the_folder_cost_nothing(
+    bench: Bench,  # type: ignore[valid-type]
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = create(bench)
+    export = _ppft_export.export
+
+    def larger(*args: Any) -> Any:
+        return replace(export(*args), size=1 << 50)
+
+    monkeypatch.setattr(_ppft_export, "export", larger)
+    job = drive(bench, bench.supervisor(), made.id, "failed")
+    assert job.error is not None and job.error["code"] == "disk_quota_exceeded"
     assert (job.spent_epsilon, charges(bench)) == (0.0, 0)
 
 

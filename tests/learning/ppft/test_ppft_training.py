@@ -177,6 +177,9 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been(
     assert events[0] == {"event": "resumed", "step": 8}
     for name, parameter in whole.trainable().items():
         assert torch.allclose(parameter, resumed.trainable()[name], atol=1e-7), name
+    point.write_bytes(point.read_bytes()[:500])  # cut off
+    assert train(new_model(decoder), examples, plan, point, events.append) == 12
+    assert {"event": "damaged", "step": 0} in events
 
 
 def test_the_clock_ends_a_stage_early(encoded: Encoded, decoder: Path, tmp_path: Path) -> None:
