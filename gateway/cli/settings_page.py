@@ -21,6 +21,10 @@ def page() -> str:
         "`PENNAME_CACHE` names the folder of converted models and word vectors; the default is",
         "`~/.cache/penname`, or `penname` in `XDG_CACHE_HOME`. It holds nothing personal and is made anew",
         "when it is missing.",
+        "",
+        "`OPENAI_API_KEY` and `OPENAI_BASE_URL` name the provider where there is no configuration file;",
+        "in one, `os.environ/NAME` takes a key from any variable. `PENNAME_PPFT_KEYS` holds the bearer keys",
+        "of `penname ppft serve` and `ask`, separated by commas.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from store.job_rows import Job, JobEvent
 
@@ -21,6 +21,16 @@ class MethodChoice(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     type: str = Field("dp_bitfit", min_length=1, max_length=40)
+
+    @model_validator(mode="after")
+    def _nothing_beside(self) -> Self:
+        # A setting in the wrong place, dropped, would leave epsilon at its default.
+        if any(v is not None for k, v in (self.model_extra or {}).items() if k != self.type):
+            raise ValueError(
+                'beside "type" only the settings may stand, under the name of the type: '
+                '{"type": "dp_bitfit", "dp_bitfit": {"hyperparameters": {...}}}'
+            )
+        return self
 
     def settings(self) -> Any:
         """Return the settings, with or without OpenAI's level ``hyperparameters``."""
@@ -44,6 +54,12 @@ class CreateJob(BaseModel):
     hyperparameters: dict[str, Any] | None = None
     metadata: dict[Key, Value] | None = Field(None, max_length=16)
     integrations: list[dict[str, Any]] | None = Field(None, max_length=0)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.hyperparameters and self.method.settings():
+            raise ValueError("give settings in method or in hyperparameters, not in both")
+        return self
 
 
 def event_number(identifier: str) -> int | None:

@@ -283,7 +283,7 @@ def file(trainer: Running) -> str:
         ({"phases": [{"steps": 10**6}] * 8, "steps": "auto"}, "method.dp_bitfit.steps", "8000000"),
         ({"n_epochs": 3}, "method.dp_bitfit", "not both"),
         ({"clipping": "none"}, "method.dp_bitfit.clipping", "'automatic'"),
-        ({"report_loss": True}, "method.dp_bitfit.report_loss", "not permitted"),
+        ({"report_loss": True}, "method.dp_bitfit.report_loss", "no such setting; there are"),
         ({"phases": [{"method": "lora"}]}, "method.dp_bitfit.phases.0.method", "'bitfit'"),
         ({"labels": ["good"]}, "training_file", 'line 2: field "label" is none of the 1'),
         ({"model": "gpt-4o"}, "model", "all-MiniLM-L6-v2"),

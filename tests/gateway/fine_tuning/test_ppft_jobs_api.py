@@ -244,7 +244,7 @@ def file(trainer: Running) -> str:
         ),
         ({"mechanism": "none"}, "mechanism", "'laplace'"),
         ({"learning_rate": 2}, "learning_rate", "less than or equal"),
-        ({"noise": 1}, "noise", "not permitted"),
+        ({"noise": 1}, "noise", "no such setting; there are"),
     ],
 )
 def test_wrong_settings_are_named(
