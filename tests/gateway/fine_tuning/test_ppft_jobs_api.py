@@ -211,7 +211,7 @@ def test_stage_1_makes_a_model_from_public_rows_for_nothing(trainer: Running) ->
     answer = trainer.acme.chat.completions.create(
         model=done.fine_tuned_model, messages=question, max_tokens=3
     )
-    assert answer.choices[0].finish_reason == "stop"
+    assert answer.choices[0].finish_reason in ("stop", "length")
 
 
 @pytest.fixture(scope="module")
