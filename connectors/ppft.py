@@ -215,7 +215,7 @@ class PpftClient:
         return _refusal(f"A ppft/ model takes a conversation of 1 to {tokens} tokens.")
 
 
-_REFUSED: Final = ("tools", "functions", "response_format", "stop", "logprobs", "audio")
+_REFUSED: Final = ("tools", "functions", "stop", "logprobs", "audio")
 
 
 class PpftUpstream:
@@ -306,6 +306,8 @@ class PpftUpstream:
         # What a prefix model can not honour is refused, not ignored.
         refused = [name for name in _REFUSED if body.get(name)]
         refused += ["n"] if (body.get("n") or 1) != 1 else []
+        if body.get("response_format") not in (None, {"type": "text"}):
+            refused.append("response_format")
         if refused:
             raise _refusal(f"A ppft/ model can not honour {', '.join(refused)}; leave it out.")
         tokens = body.get("max_completion_tokens") or body.get("max_tokens") or 128

@@ -46,8 +46,9 @@ def _check(gateway: Gateway, seen: list[bytes], response: Any, session: str) -> 
 def test_a_model_without_text_is_an_ordinary_model(tmp_path: Path) -> None:
     with gateway_with(tmp_path) as (gateway, seen):
         assert "ppft/mine" in [m.id for m in gateway.client().models.list().data]
-        for _ in range(2):  # every attempt is noise anew, so it costs again
-            response = gateway.post(_body(TEXT, "ppft/mine"), "plain")
+        plain = {"response_format": {"type": "text"}, "n": 1, "tools": []}  # asks for nothing more
+        for more in ({}, plain):  # every attempt is noise anew, so it costs again
+            response = gateway.post({**_body(TEXT, "ppft/mine"), **more}, "plain")
             _check(gateway, seen, response, "plain")
         refused = gateway.post({**_body(TEXT, "ppft/mine"), "stop": ["x"]}, "plain")
         assert refused.status_code == 400
