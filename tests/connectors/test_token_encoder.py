@@ -1,13 +1,9 @@
 """Token states: MiniLM against its sentence vectors, and any transformers encoder by folder."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "learning" / "ppft"))
-
 from ppft_tiny import DIMENSIONS, encoder_folder
 
 from connectors.encoder import MiniLmEncoder

@@ -1,13 +1,8 @@
 """One gateway on loopback, in front of a recording upstream, for all end-to-end tests."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from e2e_gateway import Gateway, running_gateway
 
 

@@ -1,10 +1,7 @@
 """Tiny models for jobs of the method ppft: an encoder, a decoder, and a PPFT model of stage 1 on it."""
 
 import json
-import sys
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "learning" / "ppft"))
 
 from ppft_tiny import DIMENSIONS, decoder_folder, encoder_folder
 

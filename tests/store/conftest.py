@@ -1,14 +1,9 @@
 """Both databases for every test that asks for one."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-# Test folders are no packages, so helpers shared by several files need their folder on the path.
-sys.path.insert(0, str(Path(__file__).parent))
-
 from store_databases import MASTER, postgres_server
 
 from store.crypto import Keyring

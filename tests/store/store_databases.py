@@ -1,7 +1,7 @@
 """A real PostgreSQL for tests, and helpers to make databases of either kind.
 
-Tests of other packages can have the server too: their conftest puts this folder on ``sys.path`` and
-imports ``postgres_server``, as the conftest beside this file does.
+Tests of other packages can have the server too: their conftest imports ``postgres_server``, as the
+conftest beside this file does.
 """
 
 import os

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from gateway.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]

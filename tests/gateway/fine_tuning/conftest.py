@@ -1,14 +1,8 @@
 """One gateway that trains, for all tests of this folder."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-# Test folders are no packages, so helpers shared by several folders need theirs on the path.
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from jobs_gateway import Running, running_gateway, save_tiny_encoder
 
 

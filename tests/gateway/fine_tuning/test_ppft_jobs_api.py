@@ -1,7 +1,6 @@
 """Jobs of the method ppft through the official client: noised here, trained from rows and answers."""
 
 import itertools
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,9 +10,6 @@ from typing import Any
 
 import openai
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from jobs_gateway import Running, running_gateway
 from ppft_job_models import BASE, CANARY, DECODER, ENCODER, chats, films, save_models
 

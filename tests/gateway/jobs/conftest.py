@@ -1,6 +1,5 @@
 """Jobs without a server: a real store, a real supervisor, real workers."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,11 +7,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-
-# Test folders are no packages, so helpers shared by several folders need theirs on the path.
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parent))
-
 from job_process import open_db, settings_for
 from jobs_gateway import TINY, rows, save_tiny_encoder
 

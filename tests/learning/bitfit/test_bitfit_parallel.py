@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from parallel_worker import Model, run
 
 Reports = list[dict[str, Any]]

@@ -1,13 +1,9 @@
 """Shared: the tiny decoder's folder, and one torch thread."""
 
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from ppft_tiny import decoder_folder
 
 torch.set_num_threads(1)
