@@ -171,7 +171,7 @@ def test_a_served_model_answers_the_command_line(
                 "--encoder", trained / "tiny-bert", *more)  # fmt: skip
 
     fails("no model of this name.*Mend --model", "other", k=2)
-    fails("another encoder or k. Mend --model, --k", k=1)
+    fails("another encoder or k.*Mend --model, --k", k=1)
     fails("unknown task 'x'; the tasks are answer", task="x")
     fails(
         "nothing answers at http://127.0.0.1:9; start `penname ppft serve`", at="http://127.0.0.1:9"
