@@ -59,14 +59,14 @@ def accuracies(runs: list[dict[str, Any]], out: Path) -> None:
         1, len(tasks), figsize=(4 * len(tasks), 3.6), layout="constrained", squeeze=False
     )
     for panel, task in zip(panels[0], tasks, strict=True):
-        for method in sorted({run["method"] for run in runs}):
+        for number, method in enumerate(sorted({run["method"] for run in runs})):
             found: dict[float, list[float]] = {}
             for run in runs:
                 if (run["task"], run["method"]) == (task, method):
                     found.setdefault(run["epsilon"] or NO_NOISE, []).append(run["accuracy"])
             if found:
                 points = sorted((x, statistics.mean(values)) for x, values in found.items())
-                panel.plot(*zip(*points, strict=True), marker="o", label=method)
+                panel.plot(*zip(*points, strict=True), marker="o", label=method, color=f"C{number}")
         panel.set(title=task, xscale="log", xlabel="ε (right end: not private)")
         panel.set_xticks([1, 2, 4, 8, NO_NOISE], ["1", "2", "4", "8", "-"])
         panel.minorticks_off()
