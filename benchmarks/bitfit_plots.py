@@ -46,6 +46,10 @@ def costs(figures: dict[str, Any], model: str, out: Path) -> None:
                 xscale="log", yscale="log", xlabel={"length": "tokens", "batch": "batch"}[axis]
             )
             panel.set_ylabel({"seconds": "time", "peak": "memory"}[what] + " / BiTFiT")
+            panel.minorticks_off()
+            values = sorted({row[axis] for row in group})
+            panel.set_xticks(values, map(str, values))
+            panel.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
     panels[0, 0].set_title(f"{model}, batch {batch}")
     panels[0, 1].set_title(f"{model}, {length} tokens")
     panels[0, 0].legend(fontsize=8)
