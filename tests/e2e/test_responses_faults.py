@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -19,19 +18,6 @@ TEXT = "Tell Ilse Varga that I called."
 CANARIES = ("Ilse", "Varga")
 HELLO = delta_frame({"content": "Hello "})
 DONE = b"data: [DONE]\n\n"
-
-
-@pytest.fixture(scope="module")
-def hasty(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that waits a second for a byte, and five in all."""
-    with running_gateway(
-        tmp_path_factory.mktemp("hasty-responses"),
-        detector=gateway.services.detector,
-        upstream_timeout=0.8,
-        request_timeout=5.0,
-    ) as running:
-        running.services.detector.detect(["warm-up"])
-        yield running
 
 
 def _body(stream: bool = True, **more: Any) -> dict[str, Any]:

@@ -21,19 +21,6 @@ SSE = "text/event-stream"
 
 
 @pytest.fixture(scope="module")
-def hasty(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that waits a second for a byte, and five in all."""
-    with running_gateway(
-        tmp_path_factory.mktemp("hasty"),
-        detector=gateway.services.detector,
-        upstream_timeout=0.8,
-        request_timeout=5.0,
-    ) as running:
-        running.services.detector.detect(["warm-up"])
-        yield running
-
-
-@pytest.fixture(scope="module")
 def patient(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway that waits a second for a byte, and as long as it takes for everything else."""
     with running_gateway(
