@@ -1,17 +1,23 @@
 """The one table of settings: environment variables ``PENNAME_*``, each with default and help."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_PREFIX: Final = "PENNAME_"
+# Read elsewhere: the folder of models, and the bearer keys of `penname ppft`.
+_NO_SETTINGS: Final = frozenset({"PENNAME_CACHE", "PENNAME_PPFT_KEYS"})
 
 
 class Settings(BaseSettings):
     """What an operator can set from the environment; docs/settings.md is generated from it."""
 
-    model_config = SettingsConfigDict(env_prefix="PENNAME_", env_ignore_empty=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="ignore")
 
     data_dir: Path = Field(
         Path(".penname"),
@@ -149,3 +155,14 @@ class Settings(BaseSettings):
     @cached_property
     def resolved_models_dir(self) -> Path:
         return (self.models_dir or self.data_dir / "models").absolute()
+
+
+def misspelt(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return environment variables that look like a setting and are none, each with the setting meant.
+
+    A name unlike any setting is let be: `os.environ/NAME` in a configuration file may mean it.
+    """
+    known = {f"{_PREFIX}{field.upper()}" for field in Settings.model_fields} | _NO_SETTINGS
+    unknown = sorted(name for name in names if name.startswith(_PREFIX) and name not in known)
+    close = [(name, get_close_matches(name, known, 1, 0.85)) for name in unknown]
+    return [(name, found[0]) for name, found in close if found]

@@ -47,11 +47,12 @@ class TunedModels:
         """Answer a chat request with a tuned model.
 
         Raises:
-            ApiError: 404 for an unknown model, 503 when it cannot be loaded, 400 when it cannot answer
-                these messages.
+            ApiError: 404 for an unknown model, 503 when it cannot be loaded or its file was deleted, 400
+                when it cannot answer these messages.
         """
         model = self.get(tenant_id, name)
         with self._lock:
+            self._check_file(model)
             loaded = self._loaded.get(model.id)
             if loaded is None:
                 loaded = self._loaded[model.id] = self._load(model)
@@ -72,6 +73,14 @@ class TunedModels:
         with self._lock:
             self._loaded.pop(model.id, None)
 
+    def _check_file(self, model: TunedModel) -> None:
+        """Let go of a model in memory whose values were deleted."""
+        try:
+            self._services.files.get(model.tenant_id, model.file_id)
+        except NotFound:
+            self._loaded.pop(model.id, None)
+            raise unavailable("The file of this model was deleted.", "model_damaged") from None
+
     def _load(self, model: TunedModel) -> Tuned:
         try:
             content = self._services.files.content(model.tenant_id, model.file_id)
@@ -81,8 +90,6 @@ class TunedModels:
                 package = Path(folder, "delta.safetensors")
                 package.write_bytes(content)
                 return method(model.method).load(package, base, LocalSite(models_dir))
-        except NotFound:
-            raise unavailable("The file of this model was deleted.", "model_damaged") from None
         except (UnknownBase, UnknownMethod, MethodError) as error:
             raise unavailable(str(error), "model_not_loadable") from None
         except ApiError:

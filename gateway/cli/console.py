@@ -1,6 +1,7 @@
 """Output shared by the commands."""
 
 import errno
+import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -87,8 +88,10 @@ def load_settings(**overrides: Any) -> "Settings":
         ConfigurationError: The configuration file is no such file.
         ValidationError: A variable holds what its setting cannot be.
     """
-    from gateway.settings import Settings
+    from gateway.settings import Settings, misspelt
 
+    for name, meant in misspelt(os.environ):
+        sys.stderr.write(f"penname: {name} is no setting and is not read; did you mean {meant}?\n")
     settings = Settings(**{key: value for key, value in overrides.items() if value is not None})
     if settings.config is not None:
         from gateway.config import load_config

@@ -90,7 +90,7 @@ def export_public(
         [record.task for record in encoded.records],
         [record.answer for record in encoded.records],
         [
-            _windows(text, item.offsets, k)
+            windows(text, item.offsets, k)
             for text, item in zip(encoded.texts, encoded.states, strict=True)
         ],
     )
@@ -100,7 +100,8 @@ def _clean_rows(item: TokenStates, k: int) -> NDArray[np.float32]:
     return unit(pool(item.states, k)).astype(np.float32)
 
 
-def _windows(text: str, offsets: NDArray[np.int64], k: int) -> list[str]:
+def windows(text: str, offsets: NDArray[np.int64], k: int) -> list[str]:
+    """Return the text under each window of ``k`` tokens, as long as the rows that `pool` gives."""
     return [
         text[int(offsets[start, 0]) : int(offsets[min(start + k, len(offsets)) - 1, 1])]
         for start in range(0, len(offsets), k)

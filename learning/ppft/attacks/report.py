@@ -15,8 +15,9 @@ from learning.ppft import corpora
 from learning.ppft.attacks.inversion import invert, train_inverter
 from learning.ppft.attacks.measures import read_facts
 from learning.ppft.attacks.patients import Patient, read_patients
+from learning.ppft.attacks.reconstruction import reconstruct
 from learning.ppft.attacks.rows import infer_attributes, retrieve
-from learning.ppft.export import Encoded, export_public
+from learning.ppft.export import Encoded, export_public, windows
 from privacy.ppft.encoder import TokenEncoder, TokenStates
 from privacy.ppft.noise import Noise
 from privacy.ppft.prompt import Record
@@ -56,6 +57,16 @@ class AttackStudy:
     victims: int = 60
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Whom an inverter learns from and whom it is turned against, encoded."""
+
+    known: Sequence[Patient]
+    known_states: Sequence[TokenStates]
+    victims: Sequence[Patient]
+    victim_states: Sequence[TokenStates]
+
+
 def run(study: AttackStudy, say: Callable[[str], None] = print) -> None:
     """Run what the file does not hold yet."""
     began = time.monotonic()
@@ -67,6 +78,10 @@ def run(study: AttackStudy, say: Callable[[str], None] = print) -> None:
     for name, k, noise in grid:
         if name not in results.values:
             results.keep(name, rows_attacked(known, victims, states[0], states[1], k, noise))
+    people = _Target(known, states[0], victims, states[1])
+    for name, k, noise in grid:
+        if f"reconstruction-{name}" not in results.values:
+            results.keep(f"reconstruction-{name}", texts_reconstructed(people, k, noise))
     sentences = study.encoder.encode([r.context for r in corpora.read("sst2", study.data, "eval")])
     for k in WINDOWS:
         for epsilon in EPSILONS:
@@ -75,6 +90,9 @@ def run(study: AttackStudy, say: Callable[[str], None] = print) -> None:
                 results.keep(name, sentences_attacked(sentences, k, epsilon))
     texts = [p.text for p in victims[: study.victims]]
     plain: tuple[str, Sanitiser] = ("plain", lambda text: text)
+    if "text-another" not in results.values:
+        others = [p.text for p in known[: study.victims]]
+        results.keep("text-another", read_facts(others, victims[: study.victims]))
     for name, sanitise in (plain, *study.sanitisers):
         if f"text-{name}" not in results.values:
             found = [sanitise(text) for text in texts]
@@ -122,6 +140,19 @@ def rows_attacked(
     }
 
 
+def texts_reconstructed(target: _Target, k: int, noise: Noise) -> dict[str, float]:
+    """What a reader learns of the victims' texts put together from other patients' windows."""
+    source = SystemRandomness()
+    gallery = np.concatenate([unit(pool(s.states, k)) for s in target.known_states])
+    texts = [
+        window
+        for person, s in zip(target.known, target.known_states, strict=True)
+        for window in windows(person.text, s.offsets, k)
+    ]
+    rows = [obfuscate(s.states, k, noise, source) for s in target.victim_states]
+    return read_facts(reconstruct(rows, gallery.astype(np.float32), texts), target.victims)
+
+
 class _Results:
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self._path = path
@@ -137,16 +168,6 @@ class _Results:
         scratch.write_text(json.dumps(self.values, indent=2) + "\n", "utf-8")
         os.replace(scratch, self._path)
         self._say(f"{name}: {json.dumps(value)}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """Whom an inverter learns from and whom it is turned against, encoded."""
-
-    known: Sequence[Patient]
-    known_states: Sequence[TokenStates]
-    victims: Sequence[Patient]
-    victim_states: Sequence[TokenStates]
 
 
 def _invert_all(

@@ -134,3 +134,14 @@ def test_nothing_tells_to_install_from_a_registry_that_has_it_not() -> None:
             if path.suffix in (".py", ".md"):
                 assert "install 'penname[" not in path.read_text(encoding="utf-8"), path
     assert "install 'penname[" not in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_misspelt_variable_is_told(penname, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENNAME_TRAINING_EPSLION", "1")
+    monkeypatch.setenv("PENNAME_PPFT_KEYS", "secret")
+    monkeypatch.setenv("PENNAME_OF_THE_PROVIDER", "secret")
+    code, _, err = penname("keys", "create")
+    assert code == 0 and "secret" not in err
+    assert err.count("no setting") == 1
+    assert "PENNAME_TRAINING_EPSLION is no setting and is not read; did you mean" in err
+    assert "PENNAME_TRAINING_EPSILON" in err

@@ -213,6 +213,12 @@ def test_the_model_answers_here_and_can_be_removed(trainer: Running, trained: An
     ):
         with pytest.raises(openai.NotFoundError):
             call()
+    trainer.acme.files.delete(trained.result_files[0])
+    with pytest.raises(openai.InternalServerError, match="was deleted") as refused:
+        trainer.acme.with_options(max_retries=0).chat.completions.create(
+            model=name, messages=[{"role": "user", "content": "in memory before"}]
+        )
+    assert refused.value.status_code == 503
     gone = trainer.acme.models.delete(name)
     assert ModelDeleted.model_validate(gone.to_dict()).deleted
     with pytest.raises(openai.NotFoundError):

@@ -11,6 +11,7 @@ from ppft_tiny import WordEncoder
 
 from learning.ppft.attacks.measures import read_facts, recall_at_true_count, rouge_l
 from learning.ppft.attacks.patients import read_patients
+from learning.ppft.attacks.reconstruction import reconstruct
 from learning.ppft.attacks.report import AttackStudy, run
 from learning.ppft.attacks.rows import infer_attributes, retrieve
 from learning.ppft.attacks.words import WordNoise
@@ -121,6 +122,18 @@ def test_attributes_are_inferred_from_clean_rows_and_not_from_drowned_ones(data:
     assert drowned["symptoms_recall"] < 0.6
 
 
+def test_texts_are_put_together_from_known_windows(data: Path) -> None:
+    known, victims = (read_patients(data, split) for split in ("train", "eval"))
+    words = [word for p in known for word in p.text.split()]
+    gallery = np.concatenate(rows_of(known, Noise.of(None), 0))
+    read = {}
+    for epsilon in (None, 0.5):
+        rows = rows_of(victims, Noise.of(epsilon), 1)
+        read[epsilon] = read_facts(reconstruct(rows, gallery, words), victims)
+    assert read[None]["symptom_recall"] == 1.0 and read[None]["sex_accuracy"] == 1.0
+    assert read[None]["rouge_l"] > 0.9 > 0.5 > read[0.5]["rouge_l"]
+
+
 def test_recall_counts_as_many_as_are_true() -> None:
     scores = np.array([[0.9, 0.1, 0.8], [0.1, 0.2, 0.3]])
     truth = np.array([[True, True, False], [False, False, True]])
@@ -163,5 +176,7 @@ def test_a_report_is_written_and_continued(data: Path, tmp_path: Path, decoder: 
     assert found["text-upper"]["rouge_l"] == 1.0 and found["text-gone"]["rouge_l"] == 0.0
     assert {"inversion-clean-on-75", "inversion-75-on-75"} < set(found)
     assert "example" in found["inversion-75-on-75"]
+    assert found["reconstruction-k4-clean"]["rouge_l"] > found["reconstruction-k16-30"]["rouge_l"]
+    assert 0 < found["text-another"]["symptom_recall"] < 1
     run(study, said.append)
     assert len(said) == len(found)  # nothing was done twice
