@@ -20,7 +20,7 @@ def epsilon_of(name: str) -> float:
 
 def accuracies(results: dict[str, Any], out: Path) -> None:
     """One panel a task: accuracy by ε for each k, with the shuffled prefix as a dotted line."""
-    tasks = ("sentiment", "topic", "choice")
+    tasks = ("sst2", "ag_news", "pri_ddx")
     figure, panels = plt.subplots(1, len(tasks), figsize=(12, 3.6), sharey=True)
     for panel, task in zip(panels, tasks, strict=True):
         for k in (4, 8, 16):

@@ -33,23 +33,36 @@ from privacy.randomness import SystemRandomness
 
 PUBLIC: Final = {"sst2": 4000, "ag_news": 3000}
 DOMAIN: Final = {"sst2": 6000, "ag_news": 4000, "pri_ddx": 1549}
+# Longer records and harder questions, in a run of their own.
+FURTHER: Final = {
+    "pri_nlice": 650,
+    "pri_slja": 654,
+    "mmlu": 2119,
+    "squad2": 2627,
+    "pubmedqa": 900,
+    "medquad_intent": 3404,
+}
 _CLEAN: Final = math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One training run: ``epsilon`` infinite means no noise; ``text`` feeds the text (upper bound)."""
+    """One training run: ``epsilon`` infinite means no noise; ``text`` feeds the text (upper bound).
+
+    ``further`` trains on `FURTHER` instead, with stage 1 alone.
+    """
 
     k: int
     epsilon: float = _CLEAN
     mechanism: Mechanism = "laplace"
     text: bool = False
+    further: bool = False
 
     @property
     def name(self) -> str:
         """Key in the results."""
-        if self.text:
-            return "text"
+        if self.text or self.further:
+            return "text" if self.text else "further"
         noise = "clean" if math.isinf(self.epsilon) else f"{self.mechanism}-{self.epsilon:g}"
         return f"k{self.k}-{noise}"
 
@@ -69,6 +82,7 @@ CELLS: Final = (
     Cell(4, 75.0, "gaussian"),
     Cell(8),
     Cell(16),
+    Cell(4, further=True),
 )
 
 
@@ -98,20 +112,17 @@ class Study:
     share: float = 1.0
     device: str = "cpu"
 
-    def records(self, sizes: dict[str, int], split: corpora.Split) -> list[Record]:
-        """The first records of each corpus; training parts of the two stages do not overlap."""
-        found: list[Record] = []
-        for name, size in sizes.items():
-            first = PUBLIC.get(name, 0) if sizes is DOMAIN else 0
-            stream = corpora.read(name, self.data, split)
-            if split == "eval":
-                size, first = self.held_out, 0
+    def records(self, name: str, sizes: dict[str, int], split: corpora.Split) -> list[Record]:
+        """The first records of a corpus; training parts of the two stages do not overlap."""
+        stream = corpora.read(name, self.data, split)
+        if split == "eval":
             # Held-out files may be sorted by class: take them evenly, not from the top.
-            items = list(stream) if split == "eval" else list(islice(stream, size))
-            step = max(1, len(items) // size) if split == "eval" else 1
-            kept = items[first::step][: size - first]
-            found += kept[: max(16, int(len(kept) * self.share))]
-        return found
+            items = list(stream)
+            kept = items[:: max(1, len(items) // self.held_out)][: self.held_out]
+        else:
+            first = PUBLIC.get(name, 0) if sizes is DOMAIN else 0
+            kept = list(islice(stream, first, sizes[name]))
+        return kept[: max(16, int(len(kept) * self.share))]
 
 
 class _Run:
@@ -122,15 +133,22 @@ class _Run:
         self.say = say
         self.began = time.monotonic()
         self.results_file = study.folder / "results.json"
-        self.public = self._encode(PUBLIC, "train")
-        self.domain = self._encode(DOMAIN, "train")
-        self.held = self._encode(DOMAIN, "eval")
+        self.public = self._encode(PUBLIC)
+        self.domain = self._encode(DOMAIN)
+        self.held = self._held(DOMAIN)
 
-    def _encode(self, sizes: dict[str, int], split: corpora.Split) -> Encoded:
-        records = self.study.records(sizes, split)
-        found = encode(records, self.study.encoder, 1, Limits(slots=160))
-        self.say(f"encoded {len(found.records)} of {len(records)} records ({split})")
+    def _encode(self, sizes: dict[str, int], tokens: int = 160) -> Encoded:
+        records = [r for name in sizes for r in self.study.records(name, sizes, "train")]
+        found = encode(records, self.study.encoder, 1, Limits(slots=tokens))
+        self.say(f"encoded {len(found.records)} of {len(records)} records")
         return found
+
+    def _held(self, sizes: dict[str, int], tokens: int = 160) -> dict[str, Encoded]:
+        limits = Limits(slots=tokens)
+        return {
+            name: encode(self.study.records(name, sizes, "eval"), self.study.encoder, 1, limits)
+            for name in sizes
+        }
 
     def results(self) -> dict[str, Any]:
         """What is known so far, by cell."""
@@ -168,9 +186,7 @@ class _Run:
         files = self.study.folder / "data" / f"k{k}-public"
         dataset.save(export_public(self.public, self.study.encoder, k, tuple(PUBLIC)), files)
         data = dataset.load(files)
-        model = PpftModel.create(self.decoder(), data.meta.dimensions, Lora())
-        explained = align_clean(model, data)
-        self.say(f"k{k}: the first projection explains {explained:.2f} of the embeddings")
+        model, explained = self._aligned(data)
         before = self.judge(model, k, Noise.of(None), ("own",))
         point = self.study.folder / "checkpoints" / f"k{k}-stage1.pt"
         plan = Plan(steps=self.study.steps[0])
@@ -179,6 +195,24 @@ class _Run:
         after = self.judge(model, k, Noise.of(None))
         self.keep(f"k{k}-stage1", {"explained": explained, "untrained": before, **after})
         return folder
+
+    def _aligned(self, data: dataset.RowData) -> tuple[PpftModel, float]:
+        model = PpftModel.create(self.decoder(), data.meta.dimensions, Lora())
+        explained = align_clean(model, data)
+        self.say(f"the first projection explains {explained:.2f} of the embeddings")
+        return model, explained
+
+    def further(self, cell: Cell) -> None:
+        """Stage 1 alone on `FURTHER`, records of up to 400 tokens, judged corpus by corpus."""
+        encoded, held = self._encode(FURTHER, 400), self._held(FURTHER, 400)
+        data = export_public(encoded, self.study.encoder, cell.k, tuple(FURTHER))
+        model, explained = self._aligned(data)
+        point = self.study.folder / "checkpoints" / f"{cell.name}.pt"
+        plan = Plan(steps=self.study.steps[0], batch=8)
+        train(model, data.examples(), plan, point, self.events(cell.name))
+        found = self.judge(model, cell.k, Noise.of(None), held=held)
+        counts = {name: len(part.records) for name, part in held.items()}
+        self.keep(cell.name, {"explained": explained, "judged": counts, **found})
 
     def stage_two(self, cell: Cell) -> None:
         """Adapt to noised rows of the domain and judge."""
@@ -231,24 +265,22 @@ class _Run:
         k: int,
         noise: Noise,
         prefixes: Sequence[Prefix] = ("own", "shuffled", "none"),
+        held: dict[str, Encoded] | None = None,
     ) -> dict[str, dict[str, float]]:
         """Accuracy by prefix and corpus, on rows noised anew."""
         source = SystemRandomness()
-        rows = [obfuscate(item.states, k, noise, source) for item in self.held.states]
-        found: dict[str, dict[str, float]] = {}
-        tasks = sorted({record.task for record in self.held.records})
-        for prefix in prefixes:
-            found[prefix] = {}
-            for task in tasks:
-                mine = [i for i, r in enumerate(self.held.records) if r.task == task]
-                found[prefix][task.name.lower()] = accuracy(
-                    model,
-                    [self.held.records[i] for i in mine],
-                    [rows[i] for i in mine],
-                    prefix,
-                    [self.held.texts[i] for i in mine],
-                )
-        return found
+        parts = self.held if held is None else held
+        rows = {
+            name: [obfuscate(item.states, k, noise, source) for item in part.states]
+            for name, part in parts.items()
+        }
+        return {
+            prefix: {
+                name: accuracy(model, part.records, rows[name], prefix, part.texts)
+                for name, part in parts.items()
+            }
+            for prefix in prefixes
+        }
 
 
 def run(study: Study, cells: Sequence[Cell] = CELLS, say: Callable[[str], None] = print) -> bool:
@@ -267,6 +299,8 @@ def run(study: Study, cells: Sequence[Cell] = CELLS, say: Callable[[str], None] 
             return False
         if cell.text:
             under_way.upper_bound(cell)
+        elif cell.further:
+            under_way.further(cell)
         else:
             under_way.stage_two(cell)
     return True

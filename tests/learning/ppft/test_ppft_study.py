@@ -11,7 +11,7 @@ from ppft_tiny import WordEncoder
 
 from learning.ppft import artefact, dataset
 from learning.ppft.corpora import NAMES, CorpusError, read
-from learning.ppft.small import Cell, Study, run
+from learning.ppft.small import FURTHER, Cell, Study, run
 from privacy.ppft.tasks import SPECS, Task
 
 
@@ -111,21 +111,28 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_the_study_goes_on_where_it_stopped(data: Path, tmp_path: Path, decoder: Path) -> None:
     said: list[str] = []
     study = Study(tmp_path, data, WordEncoder(), decoder, steps=(2, 1), held_out=6, share=0.004)
-    cells = (Cell(4), Cell(4, 75.0), Cell(8, 150.0, "gaussian"), Cell(4, text=True))
+    cells = (
+        Cell(4),
+        Cell(4, 75.0),
+        Cell(8, 150.0, "gaussian"),
+        Cell(4, text=True),
+        Cell(4, further=True),
+    )
     late = Study(tmp_path, data, WordEncoder(), decoder, 0.0, (2, 1), 6, 0.004)
     assert not run(late, cells, said.append) and "budget" in said[-1]
     assert run(study, cells[:2], said.append)
     first = json.loads((tmp_path / "results.json").read_text())
     assert set(first) == {"k4-stage1", "k4-clean", "k4-laplace-75"}
     for prefix in ("own", "shuffled", "none"):
-        assert set(first["k4-laplace-75"][prefix]) == {"sentiment", "topic", "choice"}
+        assert set(first["k4-laplace-75"][prefix]) == {"sst2", "ag_news", "pri_ddx"}
     assert first["k4-laplace-75"]["epsilon_per_record"] == 150.0 * first["k4-laplace-75"]["slots"]
     assert first["k4-clean"]["bytes"] < 8 * 2**20
     rows = dataset.load(tmp_path / "data" / "k4-laplace-75").rows
     assert run(study, cells, said.append)
     then = json.loads((tmp_path / "results.json").read_text())
     assert {name: then[name] for name in first} == first
-    assert set(then) - set(first) == {"k8-stage1", "k8-gaussian-150", "text"}
+    assert set(then) - set(first) == {"k8-stage1", "k8-gaussian-150", "text", "further"}
+    assert set(then["further"]["shuffled"]) == set(FURTHER) == set(then["further"]["judged"])
     assert "text" in then["text"] and "own" not in then["text"]
     again = dataset.load(tmp_path / "data" / "k4-laplace-75").rows
     assert all(np.array_equal(a, b) for a, b in zip(rows, again, strict=True))
