@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 def cluster() -> Iterator[Any]:
     """A head without and a node with a (logical) GPU."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_raylet_start_wait_time_s"] = "120"  # a busy machine needs more than Ray's 30
     from ray.cluster_utils import Cluster
 
     memory = 80 * 1024 * 1024
@@ -99,6 +100,28 @@ def test_a_killed_worker_resumes_and_a_cancel_ends_it(
     while worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def test_a_job_of_two_processes(bench: Any, cluster: Any) -> None:
+    settings = bench.settings(job_engine="ray", job_processes=2)
+    engine = RayEngine(f"http://{cluster.head_node.webui_url}", threads=1, processes=2)
+    supervisor = Supervisor(settings, bench.db, bench.files, engine, 0.3)
+    supervisor.start()
+    try:
+        made = on_ray(bench, steps=4)
+        job = bench.until(made.id, lambda j: bool(j.handle))
+        done = bench.until(made.id, lambda j: j.finished_at is not None, seconds=120)
+        assert done.status == "succeeded", done.error
+        assert done.steps_taken == done.steps_total == 4
+        (last,) = bench.jobs.events("acme", made.id, limit=1)
+        assert last.data["processes"] == 2
+        assert last.data["bytes_reduced"] == 4 * 4 * last.data["trained_parameters"]
+        # The head has one core: only the other node can take two processes.
+        where = engine._call("get_job_info", job.handle).driver_node_id
+        assert where == cluster.gpu_node.node_id
+        assert CANARY not in engine.logs(job.handle, bench.folder(made.id))
+    finally:
+        supervisor.stop()
 
 
 def test_an_unreachable_cluster_is_a_clear_error(tmp_path: Path) -> None:
