@@ -22,6 +22,7 @@ from learning.rows import Rows, question
 from learning.tasks import Prepared, config_of
 
 _BATCH: Final = 32
+_NUMBERED_BEHIND_PADDING: Final = frozenset({"roberta", "xlm-roberta", "camembert"})
 
 
 class EncoderClassifier(nn.Module):
@@ -117,10 +118,15 @@ class TunedClassifier:
 def _tokenizer(base: Path, max_length: int) -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(
-        min(max_length, config_of(base).get("max_position_embeddings", max_length))
-    )
+    tokenizer.enable_truncation(min(max_length, _positions(config_of(base), max_length)))
     return tokenizer
+
+
+def _positions(config: Mapping[str, Any], otherwise: int) -> int:
+    """Return how many tokens a base can number; RoBERTa's kin begin behind the padding's number."""
+    limit = int(config.get("max_position_embeddings", otherwise))
+    behind = config.get("model_type") in _NUMBERED_BEHIND_PADDING
+    return limit - int(config.get("pad_token_id") or 0) - 1 if behind else limit
 
 
 def _encode(base: Path, rows: Rows, labels: tuple[str, ...], max_length: int) -> TensorData:

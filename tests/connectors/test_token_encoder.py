@@ -46,8 +46,10 @@ def test_a_long_text_has_a_state_for_every_token(minilm: MiniLmTokens) -> None:
     assert np.isfinite(found.states).all()
 
 
-def test_any_encoder_by_folder(tmp_path: Path) -> None:
-    folder = encoder_folder(tmp_path / "tiny-bert")
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # by what ModernBERT imports
+@pytest.mark.parametrize("family", ["bert", "modernbert", "roberta"])
+def test_any_encoder_by_folder(tmp_path: Path, family: str) -> None:
+    folder = encoder_folder(tmp_path / "tiny-bert", family)
     encoder = token_encoder(str(folder))
     assert isinstance(encoder, HuggingFaceTokens)
     assert encoder.name == "tiny-bert" and encoder.dimensions == DIMENSIONS

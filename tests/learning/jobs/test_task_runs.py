@@ -50,6 +50,13 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_encoder(tmp_path_factory.mktemp("encoder"), layers=1, seed=3, pooler=True)
 
 
+@pytest.fixture(scope="module")
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With fewer positions than a text has tokens; the first is behind the padding's."""
+    folder = tmp_path_factory.mktemp("roberta")
+    return save_encoder(folder, layers=1, seed=3, pooler=False, family="roberta", positions=20)
+
+
 def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Work:
     labels = () if is_causal(base) else ("bad", "good")
     settings = {"steps": 6, "batch_size": 8, "epsilon": 6.0, "delta": 1e-3, "max_length": 24}
@@ -74,7 +81,7 @@ def work(base: Path, folder: Path, taken: list[int], stop_at: int = 10**6) -> Wo
     )
 
 
-@pytest.mark.parametrize("name", ["writer", "encoder"])
+@pytest.mark.parametrize("name", ["writer", "encoder", "roberta"])
 def test_a_run_is_resumed_saved_and_asked(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -89,7 +96,8 @@ def test_a_run_is_resumed_saved_and_asked(
     assert package.stat().st_size < 150_000 and "differential privacy" in card.read_text()
     tuned = KIND.load(package, base, Nowhere())
     answer = tuned.answer([{"role": "user", "content": "who 3"}], {"max_tokens": 4})
-    if name == "encoder":
+    if name != "writer":
+        tuned.answer([{"role": "user", "content": "who " * 100}], {})  # cut to what fits
         assert answer.text in ("good", "bad") and set(answer.scores) == {"good", "bad"}
         assert set(result.facts) >= {"valid_accuracy", "valid_loss"}
     else:

@@ -74,11 +74,16 @@ def decoder_folder(folder: Path, layers: int = 2) -> Path:
     return folder
 
 
-def encoder_folder(folder: Path) -> Path:
-    """Write a BERT of a few thousand weights with a word tokenizer, as a transformers folder."""
+def encoder_folder(folder: Path, family: str = "bert") -> Path:
+    """Write an encoder of a few thousand weights with a word tokenizer, as a transformers folder.
+
+    Args:
+        folder: Where to.
+        family: transformers' name of the architecture: ``bert``, ``modernbert``, ``roberta`` ...
+    """
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+    from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
     torch.manual_seed(0)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
@@ -94,14 +99,20 @@ def encoder_folder(folder: Path) -> Path:
         cls_token="[CLS]",
         sep_token="[SEP]",
     )
-    config = BertConfig(
+    config = AutoConfig.for_model(
+        family,
         vocab_size=len(names),
+        pad_token_id=0,
+        cls_token_id=2,
+        sep_token_id=3,
+        bos_token_id=2,
+        eos_token_id=3,
         hidden_size=DIMENSIONS,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=32,
     )
-    BertModel(config).save_pretrained(folder)
+    AutoModel.from_config(config).save_pretrained(folder)
     fast.save_pretrained(folder)
     return folder
