@@ -8,7 +8,6 @@ own, ``map_location`` moves everything that a file holds, and autocast computes 
 losses in fp32.
 """
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -110,11 +109,19 @@ class DeviceTensor(torch.Tensor):
         return f"DeviceTensor({self.host})"
 
 
+_generator, _load = torch.Generator, torch.load
+_generators: list[torch.Generator] = []
+
+
 class DeviceGenerator(torch.Generator):
     """A generator of the device, or of another one when that is asked for."""
 
     def __new__(cls, device: Any = HOST) -> Any:
-        return super().__new__(cls) if torch.device(device).type == NAME else _generator(device)
+        if torch.device(device).type != NAME:
+            return _generator(device)
+        made = super().__new__(cls)
+        _generators.append(made)  # known by its address, which is not to be given away again
+        return made
 
 
 def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -124,7 +131,7 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     here = bool(given) if asked is None else torch.device(asked).type == NAME
     if given and func not in _COPIES:
         _refuse_other_devices(func, args, flat)
-    if here and not isinstance(kwargs.get("generator"), DeviceGenerator | None):
+    if here and _is_foreign(kwargs.get("generator")):
         raise RuntimeError(f"Expected a '{NAME}' device type for generator but found 'cpu'")
     host_args, host_kwargs = tree_unflatten([_on_host(item) for item in flat], spec)
     host_kwargs.pop("pin_memory", None)
@@ -141,6 +148,11 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return DeviceTensor(item) if here else item
 
     return tree_map(back, out)
+
+
+def _is_foreign(generator: Any) -> bool:
+    known = [made._cdata for made in _generators]
+    return generator is not None and generator._cdata not in known
 
 
 def _on_host(item: Any) -> Any:
@@ -221,7 +233,6 @@ for _name in (*_LOWER, *_FP32):
 torch.__future__.set_swap_module_params_on_conversion(True)
 _foreach_utils._foreach_supported_types.append(DeviceTensor)  # type: ignore[attr-defined]
 torch.serialization.add_safe_globals([DeviceTensor])
-_generator, _load = torch.Generator, torch.load
 
 
 def _load_to(file: Any, map_location: Any = None, **options: Any) -> Any:
@@ -233,4 +244,3 @@ def _load_to(file: Any, map_location: Any = None, **options: Any) -> Any:
 
 torch.Generator = DeviceGenerator  # type: ignore[assignment,misc]
 torch.load = _load_to
-MAIN_THREAD = threading.get_ident()
