@@ -2,21 +2,29 @@
 
 import queue
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from ppft_tiny import DIMENSIONS, encoder_folder
+from ppft_tiny import DIMENSIONS, WordEncoder, encoder_folder
 from simulated_device import DEVICE, NAME
 
 from connectors.token_encoder import HuggingFaceTokens
-from learning.ppft import artefact
+from learning.methods import _ppft_run
+from learning.methods.base import NO_ROWS, Work
+from learning.methods.ppft import PUBLIC, ROWS
+from learning.ppft import artefact, dataset
 from learning.ppft.decoder import load_decoder
+from learning.ppft.export import Limits, encode, export, export_public
 from learning.ppft.generate import Sampling, Step, answers, generate
 from learning.ppft.model import Example, Lora, PpftModel
 from learning.ppft.server.batcher import Batcher, Job
 from learning.ppft.train import Plan, train
+from privacy.ppft.noise import Noise
+from privacy.ppft.prompt import Record
 from privacy.ppft.tasks import Task
+from privacy.randomness import SeededRandomness
 
 
 def rows(count: int, seed: int) -> np.ndarray:
@@ -120,3 +128,47 @@ def test_tied_weights_stay_tied(decoder: Path) -> None:
     model = load_decoder(decoder, NAME).model
     assert model.get_input_embeddings().weight is model.get_output_embeddings().weight
     assert {p.device for p in model.parameters()} == {DEVICE}
+
+
+def test_a_job_of_both_stages(decoder: Path, tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = []
+    records = [
+        Record(Task.SENTIMENT, f"the film is {word} and fine", answer=answer)
+        for word, answer in (("good", "positive"), ("bad", "negative")) * 6
+    ]
+    encoded = encode(records, WordEncoder(), 2, Limits())
+    public = export_public(encoded, WordEncoder(), 2)
+    noisy, _ = export(encoded, WordEncoder(), 2, Noise("laplace", 100.0), (), SeededRandomness(0))
+    base = tmp_path
+    for stage, data in ((1, public), (2, noisy)):
+        folder = tmp_path / f"stage-{stage}"
+        dataset.save(data, folder / ROWS)
+        dataset.save(public, folder / PUBLIC)
+        work = Work(
+            method="ppft",
+            config={
+                "stage": stage,
+                "steps": 4,
+                "batch_size": 4,
+                "warmup_steps": 1,
+                "learning_rate": 1e-3,
+                "checkpoint_every": 2,
+                "lora_rank": 2,
+                "task": "sentiment",
+            },
+            base=base,
+            labels=(),
+            rows=NO_ROWS,
+            public=None,
+            seed=1,
+            folder=folder,
+            should_stop=lambda: False,
+            take=lambda _: None,
+            emit=lambda _message, _kind, data: told.append(dict(data)),
+            decoder=decoder,
+        )
+        result = _ppft_run.run(work)
+        assert result is not None and result.facts["valid_loss"] > 0
+        base = folder / "result"
+    assert artefact.read_card(base).epsilon == 100.0 and artefact.read_card(base).steps == 8
+    assert any("valid_loss" in data for data in told)
