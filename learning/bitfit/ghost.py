@@ -8,6 +8,7 @@ of one example at a time is cheaper and is written out instead.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ def full_precision() -> Iterator[None]:
     A GPU convolves in TF32 unless told otherwise. The gradients that are summed come from another
     pass than the norms that they are scaled by; rounded to 10 bits, they would exceed the bound.
     """
-    backends = torch.backends
+    backends: Any = torch.backends
     kinds = (
         backends.cuda.matmul,
         backends.cudnn.conv,

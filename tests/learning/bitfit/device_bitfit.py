@@ -1,4 +1,4 @@
-"""Private fine-tuning away from the CPU: run by ``test_simulated_device``, in a process of its own."""
+"""Private fine-tuning away from the CPU: run by ``test_away_from_the_cpu``, in a process of its own."""
 
 import copy
 import threading
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import simulated_device
 import torch
-from simulated_device import DEVICE, NAME, DeviceTensor
+from on_device import DEVICE, NAME, SIMULATED
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification, LlamaConfig, LlamaForCausalLM
 
@@ -113,7 +112,8 @@ def test_a_run_is_that_of_the_cpu_saved_and_put_on(name: str, tmp_path: Path) ->
     ours, theirs = ends[NAME], ends["cpu"]
     assert {p.device for p in ours.model.parameters()} == {DEVICE}
     assert ours.account.history == theirs.account.history
-    tolerance = 2e-2 if name == "bf16" else 1e-5
+    # A GPU sums in another order.
+    tolerance = 2e-2 if name == "bf16" else 1e-5 if SIMULATED else 2e-3
     for key, value in theirs.values.items():
         torch.testing.assert_close(ours.values[key], value, rtol=tolerance, atol=tolerance)
     base = build().to(DEVICE)
@@ -201,7 +201,7 @@ def _none(batch: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def test_the_device_refuses_what_cuda_refuses() -> None:
     here, there = torch.ones(3, device=DEVICE), torch.ones(3)
-    assert isinstance(here * 2 + torch.tensor(1.0), DeviceTensor)
+    assert (here * 2 + torch.tensor(1.0)).device == DEVICE
     assert here[torch.tensor([0, 1])].shape == (2,)
     for wrong in (
         lambda: here + there,
@@ -211,9 +211,8 @@ def test_the_device_refuses_what_cuda_refuses() -> None:
         lambda: nn.functional.cross_entropy(here[None], torch.tensor([0])),
         lambda: torch.randn(3, device=DEVICE, generator=torch.Generator()),
     ):
-        with pytest.raises(RuntimeError, match="Expected"):
+        with pytest.raises(RuntimeError, match="Expected|indices should be"):
             wrong()
     with pytest.raises(TypeError, match="numpy"):
         here.numpy()
     assert torch.tensor([1.5], device=NAME).tolist() == [1.5]
-    assert simulated_device.DEVICE == torch.zeros_like(here).device

@@ -1,4 +1,4 @@
-"""Both PPFT stages and answering away from the CPU: run by ``test_simulated_device``."""
+"""Both PPFT stages and answering away from the CPU: run by ``test_away_from_the_cpu``."""
 
 import queue
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from on_device import DEVICE, NAME, SIMULATED
 from ppft_tiny import DIMENSIONS, WordEncoder, encoder_folder
-from simulated_device import DEVICE, NAME
 
 from connectors.token_encoder import HuggingFaceTokens
 from learning.methods import _ppft_run
@@ -61,8 +61,8 @@ def test_training_resumed_is_that_of_the_cpu(decoder: Path, dtype: str, tmp_path
         ends.append(trained(model))
     assert {p.device for p in model.trainable().values()} == {DEVICE}
     assert {p.dtype for p in model.trainable().values()} == {torch.float32}
-    # Both round to 8 bits, not in the same order.
-    tolerance = 1e-4 if dtype == "float32" else 5e-3
+    # bf16 keeps 8 bits, and the order of the sums differs.
+    tolerance = 5e-3 if dtype == "bfloat16" else 1e-4 if SIMULATED else 2e-3
     torch.testing.assert_close(ends[1], ends[0], rtol=tolerance, atol=tolerance)
     card = artefact.Card("words", DIMENSIONS, 2, model.decoder.name, lora=Lora(r=2))
     artefact.save(model, card, tmp_path / "model")
@@ -98,7 +98,12 @@ def test_answers_are_those_of_the_cpu(decoder: Path, dtype: str) -> None:
         model = new_model(decoder, device, dtype)
         torch.manual_seed(5)
         sampled = list(generate(model, EXAMPLES, [Sampling(6, t) for t in (0.0, 1.0, 0.7, 1.3)]))
-        found.append((answers(model, EXAMPLES, 6), [step.text for step in sampled]))
+        assert {step.index for step in sampled if step.finish} == {0, 1, 2, 3}
+        # A GPU draws by itself, and may take another of two tokens that bf16 cannot tell apart.
+        texts = [step.text for step in sampled] if SIMULATED else []
+        found.append(
+            (answers(model, EXAMPLES, 6) if SIMULATED or dtype == "float32" else [], texts)
+        )
     assert found[0] == found[1]
 
 
@@ -131,6 +136,7 @@ def test_tied_weights_stay_tied(decoder: Path) -> None:
 
 
 def test_a_job_of_both_stages(decoder: Path, tmp_path: Path) -> None:
+    assert _ppft_run.own_device() == DEVICE
     told: list[dict[str, Any]] = []
     records = [
         Record(Task.SENTIMENT, f"the film is {word} and fine", answer=answer)

@@ -1,4 +1,7 @@
-"""The code of the GPU on a simulated device, in a process of its own: torch learns of a device for good."""
+"""What runs on a GPU, on one or else on a simulated one.
+
+In a process of its own: torch cannot unlearn the simulated device.
+"""
 
 import os
 import subprocess
@@ -19,7 +22,7 @@ CHECKS = (
 
 @pytest.mark.slow
 def test_away_from_the_cpu() -> None:
-    plugins = ("-p", "on_simulated_device", "-p", "no:cacheprovider")
+    plugins = ("-p", "on_device", "-p", "no:cacheprovider")
     path = os.pathsep.join([str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, *(str(TESTS / check) for check in CHECKS)],
