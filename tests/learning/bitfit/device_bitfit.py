@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from on_device import DEVICE, NAME, SIMULATED
+from on_device import DEVICE, NAME, SIMULATED, exchanged
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification, LlamaConfig, LlamaForCausalLM
 
@@ -197,6 +197,18 @@ def test_an_empty_microbatch_without_privacy_stays_on_the_device() -> None:
 
 def _none(batch: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value[:0] for name, value in batch.items()}
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_processes_exchange_what_lies_on_the_device(
+    private: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NCCL takes nothing else."""
+    seen = exchanged(monkeypatch)
+    noise = {"noise_multiplier": 0.5 if private else None}
+    run = config(private=private, phases=(Phase(epochs=1),), **noise)
+    train(encoder().to(DEVICE), data(classification_loss), run)
+    assert len(seen) > 2 * run.total_steps and {tensor.device for tensor in seen} == {DEVICE}
 
 
 def test_the_device_refuses_what_cuda_refuses() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from on_device import DEVICE, NAME, SIMULATED
+from on_device import DEVICE, NAME, SIMULATED, exchanged
 from ppft_tiny import DIMENSIONS, WordEncoder, encoder_folder
 
 from connectors.token_encoder import HuggingFaceTokens
@@ -105,6 +105,16 @@ def test_answers_are_those_of_the_cpu(decoder: Path, dtype: str) -> None:
             (answers(model, EXAMPLES, 6) if SIMULATED or dtype == "float32" else [], texts)
         )
     assert found[0] == found[1]
+
+
+def test_processes_exchange_what_lies_on_the_device(
+    decoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NCCL takes nothing else."""
+    model, seen = new_model(decoder, NAME), exchanged(monkeypatch)
+    train(model, EXAMPLES, Plan(steps=2, batch=2, warm=1), report=lambda _: None)
+    assert len(seen) == 3 * len(model.trainable()) + 2  # sent once, averaged twice; two decisions
+    assert {tensor.device for tensor in seen} == {DEVICE}
 
 
 def test_the_servers_thread_answers(decoder: Path) -> None:
