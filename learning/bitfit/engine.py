@@ -16,6 +16,7 @@ from learning.bitfit import checks
 from learning.bitfit.capture import Capture, quiet
 from learning.bitfit.clipping import CLIPPINGS, Clipping, factors
 from learning.bitfit.errors import PrivacyError
+from learning.bitfit.ghost import full_precision
 from learning.bitfit.losses import Batch, Loss
 from learning.bitfit.noise import NoiseSource, SystemNoise
 from learning.bitfit.select import Method, Trained, select
@@ -215,7 +216,8 @@ class PrivateModel:
         with self._capture.recording(size):
             if self._ghost:
                 # Gradients of matrices would be thrown away: only the way to everything else is run.
-                torch.autograd.backward(losses.sum(), retain_graph=True, inputs=self._ends())
+                with full_precision():
+                    torch.autograd.backward(losses.sum(), retain_graph=True, inputs=self._ends())
             else:
                 torch.autograd.backward(losses.sum())
         self._mismatch |= checks.sums_differ(self._capture.gradients, self.trained, self._tolerance)
@@ -243,7 +245,7 @@ class PrivateModel:
 
     def _add_ghost(self, losses: Tensor, scale: Tensor) -> None:
         self._clear_gradients()
-        with quiet():
+        with quiet(), full_precision():
             torch.autograd.backward(
                 (losses * scale.to(losses.dtype)).sum(),
                 inputs=[item.parameter for item in self._ghost],

@@ -6,10 +6,38 @@ is the inner product of two T x T Gram matrices. Where the weight is smaller tha
 of one example at a time is cheaper and is written out instead.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from learning.bitfit.layers import as_matrices
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Take products of fp32 matrices in fp32, not in TF32 or bf16.
+
+    A GPU convolves in TF32 unless told otherwise. The gradients that are summed come from another
+    pass than the norms that they are scaled by; rounded to 10 bits, they would exceed the bound.
+    """
+    backends: Any = torch.backends
+    kinds = (
+        backends.cuda.matmul,
+        backends.cudnn.conv,
+        backends.mkldnn.matmul,
+        backends.mkldnn.conv,
+    )
+    before = [kind.fp32_precision for kind in kinds]
+    try:
+        for kind in kinds:
+            kind.fp32_precision = "ieee"
+        yield
+    finally:
+        for kind, precision in zip(kinds, before, strict=True):
+            kind.fp32_precision = precision
 
 
 def squared_norms(module: nn.Module, uses: list[tuple[Tensor, Tensor]]) -> Tensor:

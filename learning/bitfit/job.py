@@ -15,6 +15,7 @@ from learning.bitfit.data import TensorData, tokenized
 from learning.bitfit.events import Event
 from learning.bitfit.losses import causal_lm_loss, classification_loss
 from learning.bitfit.trainer import TrainResult, train
+from learning.device import own_device
 
 
 class Job(BaseModel):
@@ -58,9 +59,9 @@ def run_job(
         CheckpointError: The checkpoint is another job's.
     """
     torch.set_num_threads(job.threads)
+    device = own_device()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1 and not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-    device = torch.device("cuda", torch.cuda.current_device()) if _gpu() else torch.device("cpu")
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     model, data = _model(job).to(device), _data(job)
     result = train(
         model,
@@ -74,13 +75,6 @@ def run_job(
     if result.status == "completed" and int(os.environ.get("RANK", "0")) == 0:
         result.save(job.output)
     return result
-
-
-def _gpu() -> bool:
-    if not torch.cuda.is_available():
-        return False
-    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    return True
 
 
 def _model(job: Job) -> nn.Module:

@@ -51,7 +51,7 @@ class PlainModel:
         """Add the gradients of a microbatch; returns its losses ``(B,)``."""
         size = batch_size(batch)
         if size == 0:
-            return torch.zeros(0)
+            return torch.zeros(0, device=self.parameters[0].device)
         kind = self.parameters[0].device.type
         enabled = self._autocast is not None
         with torch.autocast(kind, dtype=self._autocast or torch.bfloat16, enabled=enabled):

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from learning.bitfit.config import FineTuning
 from learning.bitfit.events import Event
 from learning.bitfit.trainer import train
+from learning.device import own_device
 from learning.methods.base import Result, Work
 from learning.tasks import Prepared, task_of
 
@@ -17,7 +16,7 @@ def run(work: Work) -> Result | None:
     length = int(work.config["max_length"])
     task = task_of(work.base)
     prepared = task.prepare(work.base, work.rows, work.labels, length)
-    prepared.model.to("cuda" if torch.cuda.is_available() else "cpu")
+    prepared.model.to(own_device())
     config = FineTuning.model_validate({**work.config["run"], "exclude": prepared.exclude})
     progress = _Progress(work, prepared, config)
     result = train(

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from learning.device import dtype_of, own_device
 from learning.methods.base import Answer, Result, Site, Unanswerable, Work
 from learning.methods.ppft import PUBLIC, ROWS
 from learning.ppft import artefact, dataset
@@ -65,9 +66,8 @@ def run(work: Work) -> Result | None:
 
 def _start(work: Work, data: RowData, valid: RowData | None) -> tuple[PpftModel, artefact.Card]:
     """The model before the first step; a checkpoint replaces its values."""
-    gpu = torch.cuda.is_available()
-    where = ("cuda", "bfloat16") if gpu else ("cpu", "float32")
-    decoder = load_decoder(work.decoder or "", *where)
+    device = own_device()
+    decoder = load_decoder(work.decoder or "", str(device), dtype_of(device))
     torch.manual_seed(work.seed)
     if work.config["stage"] == 1:
         rank = work.config["lora_rank"]

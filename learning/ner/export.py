@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 from typing import cast
 
+import flair
 import numpy as np
 import torch
 from flair.data import Sentence
@@ -56,6 +57,7 @@ class Graph(nn.Module):
 
 def load_tagger(checkpoint: Path) -> SequenceTagger:
     """A checkpoint of ``learning.ner.train`` as a Flair tagger, in evaluation mode."""
+    flair.device = torch.device("cpu")  # of the graph's example, and of training
     tagger = SequenceTagger.load(str(checkpoint))
     tagger.eval()
     return tagger

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from learning.device import claim, dtype_of
 from learning.ppft import artefact, corpora, dataset
 from learning.ppft.align import align_clean, align_noisy
 from learning.ppft.decoder import Decoder, load_decoder
@@ -169,7 +170,8 @@ class _Run:
         return time.monotonic() - self.began > 60.0 * self.study.minutes
 
     def decoder(self) -> Decoder:
-        return load_decoder(self.study.decoder, self.study.device)
+        device = claim(self.study.device)
+        return load_decoder(self.study.decoder, str(device), dtype_of(device))
 
     def events(self, name: str) -> Callable[[dict[str, Any]], None]:
         def also(event: dict[str, Any]) -> None:

@@ -189,7 +189,8 @@ def _resume(model: PpftModel, optimiser: Any, path: Path | None, report: Report)
     if path is None or not path.exists():
         return 0
     try:
-        state = torch.load(path, map_location=model.device, weights_only=True)
+        # The optimiser counts its steps on the CPU: on a GPU every one of them would be waited for.
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # cut off; torch has no one type for that
         report({"event": "damaged", "step": 0})
         return 0

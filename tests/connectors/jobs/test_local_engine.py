@@ -103,6 +103,9 @@ def test_the_environment_of_a_worker_is_a_short_list(monkeypatch: pytest.MonkeyP
     environment = worker_environment(3)
     assert "AWS_SECRET_ACCESS_KEY" not in environment
     assert (environment["OMP_NUM_THREADS"], environment["HF_HUB_OFFLINE"]) == ("3", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    assert worker_environment(3)["CUDA_VISIBLE_DEVICES"] == "5"
+    assert "CUDA_VISIBLE_DEVICES" not in worker_environment(3, here=False)  # another machine's
 
 
 def test_ray_is_loaded_only_when_it_is_used() -> None:

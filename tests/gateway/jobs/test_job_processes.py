@@ -16,7 +16,11 @@ Bench = "Bench"  # from conftest; test folders are no packages
 
 
 @pytest.fixture
-def supervisor(bench: Bench) -> Iterator[Supervisor]:  # type: ignore[valid-type]
+def supervisor(
+    bench: Bench,  # type: ignore[valid-type]
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Supervisor]:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # one GPU would be too few
     made = bench.supervisor(job_processes=2)
     made.start()
     yield made

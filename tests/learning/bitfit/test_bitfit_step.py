@@ -256,3 +256,21 @@ def test_frozen_weights_do_not_switch_clipping_off() -> None:
 def test_settings_are_checked(wrong: Any) -> None:
     with pytest.raises(ValueError, match="must be"):
         PrivacySettings(**{"noise_multiplier": 1.0, "expected_batch": 1.0, **wrong})
+
+
+def test_ghost_clipping_takes_its_products_in_full_precision() -> None:
+    model, seen = Model(), []
+    private = make_private(model, PrivacySettings(0.0, 4.0), method="full")
+    for parameter in model.parameters():
+        parameter.register_hook(
+            lambda _: seen.append(
+                (
+                    torch.backends.cudnn.conv.fp32_precision,
+                    torch.backends.cuda.matmul.fp32_precision,
+                )
+            )
+        )
+    before = torch.backends.cudnn.conv.fp32_precision
+    private.accumulate(loss, batch_of(1))
+    assert set(seen) == {("ieee", "ieee")}
+    assert torch.backends.cudnn.conv.fp32_precision == before == "tf32"
