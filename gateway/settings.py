@@ -117,6 +117,12 @@ class Settings(BaseSettings):
     job_lease_seconds: float = Field(
         15.0, ge=2, description="Seconds after which another gateway takes over a silent one's job."
     )
+    job_stall_minutes: float = Field(
+        60.0,
+        gt=0,
+        description="Minutes without a step or a report after which a worker counts as hung: it is killed, "
+        "and the job resumes from its last checkpoint.",
+    )
     ray_address: str = Field(
         "http://127.0.0.1:8265", description="Dashboard of the Ray cluster for job_engine ray."
     )

@@ -61,6 +61,8 @@ class Run:
         self._lease = f"lease-{job.attempts}"
         self._renewed = time.monotonic()
         self._stopping: float | None = None
+        self._moved: float | None = None  # when the worker was last seen to do something
+        self._hung = False
         self._why: CannotRun | None = None
         self._exporting: Exporting | None = None
         self._results: list[str] = []
@@ -94,6 +96,7 @@ class Run:
             return
         self._collect()
         self._check_quota()
+        self._check_hung()
         if (self.job.wanted or self._why) and self._stopping is None:
             self.stop()
         if self._stopping is not None and time.monotonic() - self._stopping > _GRACE_SECONDS:
@@ -134,6 +137,7 @@ class Run:
         if running or self.folder.result() is not None:
             self._lease = self.folder.lease()
             self.folder.touch(self._lease)
+            self._moved = time.monotonic() if self.job.events_read else None
             return True
         return False
 
@@ -324,6 +328,7 @@ class Run:
         history = self._history()
         if not reports and history == self.job.history:
             return
+        self._moved = time.monotonic()
         last: Mapping[str, Any] = next(
             (r["data"] for r in reversed(reports) if "step" in r["data"]), {}
         )
@@ -351,6 +356,13 @@ class Run:
         if self._why is None:
             self._why = self._too_large(self.folder.size())
 
+    def _check_hung(self) -> None:
+        """End a worker that has begun and does nothing any more, by a signal that cannot be ignored."""
+        limit = 60 * self._settings.job_stall_minutes
+        if self._moved is not None and time.monotonic() - self._moved > limit:
+            self._hung = True
+            self._engine.stop(self.job.handle or "", force=True)
+
     def _too_large(self, size: int) -> CannotRun | None:
         limit = self._settings.job_disk_bytes
         if size <= limit:
@@ -373,13 +385,15 @@ class Run:
             self._finish("failed", CannotRun("training_failed", result["error"]).error)
         elif self.job.wanted == "pause":
             self.folder.remove_rows()
-            told = [NewEvent("The job is paused.")]
-            self._jobs.release(self.job, "paused", told, history=self._history())
+            paused = [NewEvent("The job is paused.")]
+            self._jobs.release(self.job, "paused", paused, history=self._history())
             self.ended = True
         else:
             # Asked to stop while it was still starting, a worker leaves no result: no fault of it.
             died = "stopped" not in result and self._stopping is None
-            self._requeue("The worker died; the job resumes from its last checkpoint.", died)
+            what = "did nothing any more and was ended" if self._hung else "died"
+            told = f"The worker {what}; the job resumes from its last checkpoint."
+            self._requeue(told, died)
 
     def _requeue(self, message: str, failed: bool) -> None:
         self.folder.remove_rows()

@@ -88,6 +88,26 @@ def test_one_killed_rank_takes_the_others_along_and_the_job_resumes(
     assert done.spent_epsilon and done.steps_taken >= again.steps_done
 
 
+@pytest.mark.slow
+def test_a_rank_that_hangs_is_ended_and_the_job_resumes(bench: Bench) -> None:  # type: ignore[valid-type]
+    made = bench.create(steps=20_000, checkpoint_every=10)
+    supervisor = bench.supervisor(job_processes=2, job_stall_minutes=0.05)
+    supervisor.start()
+    try:
+        job = bench.until(made.id, lambda j: j.steps_done >= 20)
+        group = ranks(job)
+        group[1].suspend()
+        again = bench.until(
+            made.id, lambda j: j.attempts == 2 and j.steps_done > job.steps_done + 10
+        )
+        assert all_gone(group)
+        assert again.steps_taken >= job.steps_taken
+        told = "The worker did nothing any more and was ended; the job resumes from its last checkpoint."
+        assert told in bench.messages(made.id)
+    finally:
+        supervisor.stop()
+
+
 def test_ray_gives_every_process_its_gpus(bench: Bench) -> None:  # type: ignore[valid-type]
     settings = bench.settings(job_engine="ray", job_processes=3, job_gpus=1.0, job_threads=2)
     engine = make_engine(settings)
