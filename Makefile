@@ -56,6 +56,7 @@ lint: $(VENV)/.dev ## format, lint, types, import contracts, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy benchmarks/*.py
 	$(BIN)/lint-imports
 	$(BIN)/deptry .
 

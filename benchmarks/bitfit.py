@@ -96,7 +96,8 @@ def bert(layers: int, width: int, heads: int, length: int) -> nn.Module:
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    return BertForSequenceClassification(config)
+    model: nn.Module = BertForSequenceClassification(config)
+    return model
 
 
 def build(shape: Shape) -> tuple[nn.Module, dict[str, Tensor]]:
@@ -171,7 +172,7 @@ def plain(
     optimizer = torch.optim.SGD(chosen, lr=1e-4)
 
     def step() -> None:
-        classification_loss(model, batch).mean().backward()
+        classification_loss(model, batch).mean().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
@@ -190,19 +191,20 @@ def opacus(
     )
 
     def step() -> None:
-        classification_loss(wrapped, batch).mean().backward()
+        classification_loss(wrapped, batch).mean().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
     return step
 
 
-class LiveBytes(TorchDispatchMode):
+class LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the bytes of the tensors that are alive, and their peak."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.now = self.peak = 0
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now: int = 0
+        self.peak: int = 0
         self._known: dict[int, weakref.ref[Any]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -242,7 +244,7 @@ def peak_bytes(step: Callable[[], None], device: str) -> int:
         step()
         live.peak = live.now
         step()
-    return live.peak
+    return int(live.peak)
 
 
 def worker(
@@ -410,12 +412,16 @@ def main() -> None:
         }
         for shape in flat_shapes
     ]
-    figures = {"ratios": ratios(results, flat), "results": results, "by_length": flat}
+    figures: dict[str, Any] = {
+        "ratios": ratios(results, flat),
+        "results": results,
+        "by_length": flat,
+    }
     print(table(results))
     print("\nThe overhead by length, at a constant number of tokens:\n")
     print(table(flat))
     print()
-    for name, value in figures["ratios"].items():  # type: ignore[union-attr]
+    for name, value in figures["ratios"].items():
         print(f"{name}: {value:.3f}")
     if options.json:
         options.json.write_text(

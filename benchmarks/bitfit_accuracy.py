@@ -80,7 +80,7 @@ def sst2(data: Path) -> Task:
 
 def qnli(data: Path) -> Task:
     """GLUE's validation part only (5,463 rows): the first 4,463 for training, the rest for the test."""
-    pairs = [(q, s) for _, q, s, _ in rows(data / "qnli" / "dev.tsv.gz")]
+    pairs: Texts = [(q, s) for _, q, s, _ in rows(data / "qnli" / "dev.tsv.gz")]
     labels = [int(r[3] == "entailment") for r in rows(data / "qnli" / "dev.tsv.gz")]
     return Task(pairs[:-1000], labels[:-1000], pairs[-1000:], labels[-1000:])
 
@@ -237,7 +237,7 @@ class Bench:
             learning_rate=self.settings.head_rate,
         )
         rest = tuple(
-            Phase(method=kind, epochs=self.settings.epochs * share, learning_rate=rate)  # type: ignore[arg-type]
+            Phase(method=kind, epochs=self.settings.epochs * share, learning_rate=rate)
             for kind, share, rate in parts
         )
         common: dict[str, Any] = {

@@ -71,7 +71,7 @@ class Upstream(BaseHTTPRequestHandler):
 
 def text_of(size: int, seed: int) -> str:
     """Return a text of about ``size`` characters; another seed has other values."""
-    parts = []
+    parts: list[str] = []
     while sum(map(len, parts)) < size:
         parts.append(SENTENCE.format(n=seed * 100 + len(parts) % 4))
     return "".join(parts)[:size]
@@ -145,7 +145,7 @@ def presidio() -> Callable[[str], object] | None:
     model = {"lang_code": "en", "model_name": name}
     provider = NlpEngineProvider(nlp_configuration={"nlp_engine_name": "spacy", "models": [model]})
     analyzer = AnalyzerEngine(nlp_engine=provider.create_engine())
-    anonymizer = AnonymizerEngine()
+    anonymizer = AnonymizerEngine()  # type: ignore[no-untyped-call]
     return lambda text: anonymizer.anonymize(text, analyzer.analyze(text, language="en"))
 
 
@@ -187,16 +187,20 @@ def measure(runs: int) -> dict[str, Any]:
         def one(text: str) -> list[dict[str, str]]:
             return [{"role": "user", "content": text}]
 
+        def same(base: str, text: str, session: str) -> Callable[[int], object]:
+            return lambda _: post(base, one(text), session)
+
+        def new(size: int, session: str) -> Callable[[int], object]:
+            return lambda i: post(url, one(text_of(size, 2 + i)), f"{session}-{i}")
+
         rows: dict[str, Any] = {}
         for name, size in (("short", 120), ("2k", 2_000), ("20k", 20_000)):
             text = text_of(size, 1)
             post(url, one(text), f"warm-{name}")
-            direct = timed(lambda _, t=text: post(direct_url, one(t), "d"), runs)
-            warm = timed(lambda _, t=text, n=name: post(url, one(t), f"warm-{n}"), runs)
-            cold = timed(
-                lambda i, s=size, n=name: post(url, one(text_of(s, 2 + i)), f"cold-{n}-{i}"),
-                max(3, runs // 4),
-            )
+
+            direct = timed(same(direct_url, text, "d"), runs)
+            warm = timed(same(url, text, f"warm-{name}"), runs)
+            cold = timed(new(size, f"cold-{name}"), max(3, runs // 4))
             rows[name] = {"direct": direct, "warm": warm, "cold": cold}
             for kind in ("warm", "cold"):
                 rows[name][f"{kind}_added_ms"] = rows[name][kind]["p50_ms"] - direct["p50_ms"]

@@ -12,7 +12,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from connectors.weights import CHAT_MODEL, cache_folder, chat_model_gguf
 from learning.device import claim, dtype_of
 from learning.ppft import artefact, corpora
 from learning.ppft.attacks.patients import read_patients
-from learning.ppft.attacks.report import rows_attacked
+from learning.ppft.attacks.report import Target, rows_attacked
 from learning.ppft.decoder import Decoder, convert_gguf, load_decoder
 from learning.ppft.evaluate import accuracy
 from learning.ppft.export import Limits, encode
@@ -142,14 +141,12 @@ def attacks(
     encoder: TokenEncoder, data: Path, settings: Sequence[tuple[int, float]], most: int
 ) -> dict[str, Any]:
     """Retrieval and attribute inference on Pri-DDX, by (k, ε)."""
-    known, victims = (
-        list(islice(read_patients(data, s), n)) for s, n in (("train", most), ("eval", most // 4))
-    )
+    known = read_patients(data, "train")[:most]
+    victims = read_patients(data, "eval")[: most // 4]
     states = [encoder.encode([p.text for p in people]) for people in (known, victims)]
+    target = Target(known, states[0], victims, states[1])
     return {
-        f"k{k}_epsilon{epsilon:g}": rows_attacked(
-            known, victims, *states, k, Noise("laplace", epsilon)
-        )
+        f"k{k}_epsilon{epsilon:g}": rows_attacked(target, k, Noise("laplace", epsilon))
         for k, epsilon in settings
     }
 

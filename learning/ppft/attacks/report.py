@@ -1,10 +1,12 @@
 """All attacks by ε and k, restartable: results are added to one JSON file as they come."""
 
+import itertools
 import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,7 +60,7 @@ class AttackStudy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class Target:
     """Whom an inverter learns from and whom it is turned against, encoded."""
 
     known: Sequence[Patient]
@@ -66,41 +68,38 @@ class _Target:
     victims: Sequence[Patient]
     victim_states: Sequence[TokenStates]
 
+    def first(self, count: int) -> "Target":
+        """The same with fewer victims."""
+        return replace(self, victims=self.victims[:count], victim_states=self.victim_states[:count])
+
 
 def run(study: AttackStudy, say: Callable[[str], None] = print) -> None:
     """Run what the file does not hold yet."""
     began = time.monotonic()
     known, victims = (read_patients(study.data, split) for split in ("train", "eval"))
     states = [study.encoder.encode([p.text for p in people]) for people in (known, victims)]
+    target = Target(known, states[0], victims, states[1])
     results = _Results(study.out, say)
     grid = [(f"k{k}-{_name(e)}", k, Noise.of(e)) for k in WINDOWS for e in EPSILONS]
     grid += [(f"gaussian-k4-{e:g}", 4, Noise("gaussian", e)) for e in (150.0, 75.0)]
     for name, k, noise in grid:
-        if name not in results.values:
-            results.keep(name, rows_attacked(known, victims, states[0], states[1], k, noise))
-    people = _Target(known, states[0], victims, states[1])
-    for name, k, noise in grid:
-        if f"reconstruction-{name}" not in results.values:
-            results.keep(f"reconstruction-{name}", texts_reconstructed(people, k, noise))
+        results.once(name, partial(rows_attacked, target, k, noise))
+        results.once(f"reconstruction-{name}", partial(texts_reconstructed, target, k, noise))
     sentences = study.encoder.encode([r.context for r in corpora.read("sst2", study.data, "eval")])
-    for k in WINDOWS:
-        for epsilon in EPSILONS:
-            name = f"sst2-k{k}-{_name(epsilon)}"
-            if name not in results.values:
-                results.keep(name, sentences_attacked(sentences, k, epsilon))
-    texts = [p.text for p in victims[: study.victims]]
-    plain: tuple[str, Sanitiser] = ("plain", lambda text: text)
-    if "text-another" not in results.values:
-        others = [p.text for p in known[: study.victims]]
-        results.keep("text-another", read_facts(others, victims[: study.victims]))
-    for name, sanitise in (plain, *study.sanitisers):
-        if f"text-{name}" not in results.values:
-            found = [sanitise(text) for text in texts]
-            results.keep(f"text-{name}", read_facts(found, victims[: study.victims]))
+    for k, epsilon in itertools.product(WINDOWS, EPSILONS):
+        name = f"sst2-k{k}-{_name(epsilon)}"
+        results.once(name, partial(sentences_attacked, sentences, k, epsilon))
+    first = target.first(study.victims)
+    texts = [p.text for p in first.victims]
+    others = [p.text for p in known[: len(texts)]]
+    results.once("text-plain", lambda: read_facts(texts, first.victims))
+    results.once("text-another", lambda: read_facts(others, first.victims))
+    for name, sanitise in study.sanitisers:
+        results.once(f"text-{name}", partial(texts_read, first, sanitise))
+        work = partial(texts_attacked, study.encoder, target, sanitise)
+        results.once(f"attributes-text-{name}", work)
     if study.decoder is not None:
-        n = study.victims
-        target = _Target(known, states[0], victims[:n], states[1][:n])
-        _invert_all(study, study.decoder, results, target, began)
+        _invert_all(study, study.decoder, results, first, began)
 
 
 def sentences_attacked(
@@ -114,33 +113,30 @@ def sentences_attacked(
     return {"retrieval": retrieve(flat, truth, clean)}
 
 
-def rows_attacked(
-    known: Sequence[Patient],
-    victims: Sequence[Patient],
-    known_states: Sequence[TokenStates],
-    victim_states: Sequence[TokenStates],
-    k: int,
-    noise: Noise,
-) -> dict[str, Any]:
+def rows_attacked(target: Target, k: int, noise: Noise) -> dict[str, Any]:
     """Retrieval and attribute inference at one k and noise; the gallery holds the victims' windows."""
     source = SystemRandomness()
     noised = [
         [obfuscate(s.states, k, noise, source) for s in people]
-        for people in (known_states, victim_states)
+        for people in (target.known_states, target.victim_states)
     ]
-    clean = np.concatenate([unit(pool(s.states, k)) for s in victim_states]).astype(np.float32)
-    others = np.concatenate([unit(pool(s.states, k)) for s in known_states]).astype(np.float32)
+    clean = np.concatenate([unit(pool(s.states, k)) for s in target.victim_states]).astype(
+        np.float32
+    )
+    others = np.concatenate([unit(pool(s.states, k)) for s in target.known_states]).astype(
+        np.float32
+    )
     gallery = np.concatenate([clean, others])
     truth = np.arange(len(clean), dtype=np.int64)
     flat = np.concatenate(noised[1])
     return {
         "cosine": float((flat * clean).sum(axis=1).mean()),
         "retrieval": retrieve(flat, truth, gallery),
-        "attributes": infer_attributes(known, noised[0], victims, noised[1]),
+        "attributes": infer_attributes(target.known, noised[0], target.victims, noised[1]),
     }
 
 
-def texts_reconstructed(target: _Target, k: int, noise: Noise) -> dict[str, float]:
+def texts_reconstructed(target: Target, k: int, noise: Noise) -> dict[str, float]:
     """What a reader learns of the victims' texts put together from other patients' windows."""
     source = SystemRandomness()
     gallery = np.concatenate([unit(pool(s.states, k)) for s in target.known_states])
@@ -153,6 +149,23 @@ def texts_reconstructed(target: _Target, k: int, noise: Noise) -> dict[str, floa
     return read_facts(reconstruct(rows, gallery.astype(np.float32), texts), target.victims)
 
 
+def texts_read(target: Target, sanitise: Sanitiser) -> dict[str, float]:
+    """What a reader learns of sanitised texts."""
+    return read_facts([sanitise(p.text) for p in target.victims], target.victims)
+
+
+def texts_attacked(encoder: TokenEncoder, target: Target, sanitise: Sanitiser) -> dict[str, float]:
+    """Attribute inference from sanitised texts, by one who sanitises other patients' texts alike."""
+    rows = [
+        [
+            unit(pool(s.states, INVERTED_K)).astype(np.float32)
+            for s in encoder.encode([sanitise(p.text) for p in people])
+        ]
+        for people in (target.known, target.victims)
+    ]
+    return infer_attributes(target.known, rows[0], target.victims, rows[1])
+
+
 class _Results:
     def __init__(self, path: Path, say: Callable[[str], None]) -> None:
         self._path = path
@@ -161,6 +174,11 @@ class _Results:
         if path.exists():
             self.values = json.loads(path.read_text("utf-8"))
         path.parent.mkdir(parents=True, exist_ok=True)
+
+    def once(self, name: str, work: Callable[[], Any]) -> None:
+        """Do what has no result yet."""
+        if name not in self.values:
+            self.keep(name, work())
 
     def keep(self, name: str, value: Any) -> None:
         self.values[name] = value
@@ -171,7 +189,7 @@ class _Results:
 
 
 def _invert_all(
-    study: AttackStudy, decoder: Path, results: _Results, target: _Target, began: float
+    study: AttackStudy, decoder: Path, results: _Results, target: Target, began: float
 ) -> None:
     """Train an inverter per knowledge of the noise; the unaware one meets every ε."""
     for trained, tested in (
@@ -191,7 +209,7 @@ def _invert_all(
             results.keep(name, {**read_facts(found, target.victims), "example": found[0]})
 
 
-def _inverter(study: AttackStudy, decoder: Path, target: _Target, epsilon: float | None) -> Any:
+def _inverter(study: AttackStudy, decoder: Path, target: Target, epsilon: float | None) -> Any:
     from learning.ppft.align import align_clean, align_noisy
     from learning.ppft.decoder import load_decoder
     from learning.ppft.model import Lora, PpftModel

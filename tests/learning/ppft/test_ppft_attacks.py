@@ -4,6 +4,7 @@ import gzip
 import json
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -162,7 +163,7 @@ def test_word_noise_keeps_words_at_a_high_epsilon_and_loses_them_at_a_low_one() 
 def test_a_report_is_written_and_continued(data: Path, tmp_path: Path, decoder: Path) -> None:
     out = tmp_path / "attacks.json"
     said: list[str] = []
-    sanitisers = (("upper", str.upper), ("gone", lambda text: ""))
+    sanitisers = (("upper", str.upper), ("gone", lambda text: f"x{crc32(text.encode()) % 97}"))
     study = AttackStudy(
         out, data, WordEncoder(), decoder, sanitisers=sanitisers, steps=1, victims=2
     )
@@ -173,6 +174,8 @@ def test_a_report_is_written_and_continued(data: Path, tmp_path: Path, decoder: 
         found["k4-clean"]["attributes"]["sex_accuracy"] >= found["k4-30"]["attributes"]["sex_guess"]
     )
     assert found["sst2-k4-clean"]["retrieval"]["top1"] == 1.0
+    assert found["attributes-text-gone"]["sex_accuracy"] < 0.8
+    assert found["attributes-text-upper"]["sex_accuracy"] > 0.9
     assert found["text-upper"]["rouge_l"] == 1.0 and found["text-gone"]["rouge_l"] == 0.0
     assert {"inversion-clean-on-75", "inversion-75-on-75"} < set(found)
     assert "example" in found["inversion-75-on-75"]
