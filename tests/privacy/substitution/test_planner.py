@@ -101,6 +101,27 @@ ODD = [
 ]
 
 
+KEPT = [
+    ("Mrs", "PERSON", "I met Mrs Brandt", "Mrs Brandt"),
+    ("Dean", "PERSON", "I met Sir Dean Brandt and Judge Dean", "Sir Dean Brandt"),
+    ("Junior", "PERSON", "I met Ilse Brandt Junior", "Ilse Brandt Junior"),
+    ("GmbH", "ORG", "I met Kessler GmbH", "Kessler GmbH"),
+]
+
+
+@pytest.mark.parametrize(("known", "kind", "text", "mention"), KEPT)
+def test_what_stays_of_a_name_is_replaced_where_it_is_known_as_one(
+    planner: Planner, known: str, kind: str, text: str, mention: str
+) -> None:
+    """Else the guard blocks the conversation from then on."""
+    first = planner.plan([_item(f"Ask {known}.", (known, kind))], SessionContext())
+    plan = planner.plan([_item(text, (mention, kind))], SessionContext(first.entries))
+    assert not plan.known.find(plan.texts[0])
+    assert _restored(plan, first.entries) == [text]
+    again = planner.plan([_item(text, (mention, kind))], SessionContext(plan.known.entries))
+    assert again.texts == plan.texts and not again.changes
+
+
 @pytest.mark.parametrize(("surface", "kind"), ODD)
 def test_a_resent_odd_spelling_draws_nothing(planner: Planner, surface: str, kind: str) -> None:
     """A process that has settled nothing yet comes to the same text from the session's map."""
