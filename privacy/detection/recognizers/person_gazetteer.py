@@ -37,7 +37,7 @@ _PLACES: Final = frozenset(
     "julia ada java persia ireland england britain brittany normandy roma siena vale rio".split()
 )
 # Abbreviations that the lists of given names hold, too: "Mrs" before O'Hara is nobody's name.
-_TITLES: Final = frozenset("mr mrs ms mx dr prof herr frau mme mlle capt sgt lt col gen rev".split())
+_TITLES: Final = frozenset("mr mrs ms mx dr prof herr frau mme mlle capt sgt lt col rev".split())
 _SUFFIX: Final = re.compile(r",?[ \t](?:Jr|Sr|JR|SR|II|III|IV)\b\.?")
 
 
