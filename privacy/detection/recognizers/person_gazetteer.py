@@ -36,7 +36,7 @@ _PLACES: Final = frozenset(
     "odessa sofia petra lourdes santa barbara monica jose juan luis angeles antonio maria mercedes oracle "
     "julia ada java persia ireland england britain brittany normandy roma siena vale rio".split()
 )
-# Abbreviations that the lists of given names hold, too: "Mrs" before O'Hara is nobody's name.
+# In front of a name these are no given name: "Mrs" in "Mrs O'Hara".
 _TITLES: Final = frozenset("mr mrs ms mx dr prof herr frau mme mlle capt sgt lt col rev".split())
 _SUFFIX: Final = re.compile(r",?[ \t](?:Jr|Sr|JR|SR|II|III|IV)\b\.?")
 
