@@ -242,6 +242,18 @@ def test_the_budget_is_never_overspent(phi: WordVectors, pools: PoolSet) -> None
     assert _restored(plan) == [item.text]
 
 
+def test_every_spelling_has_a_placeholder_of_its_own(phi: WordVectors, pools: PoolSet) -> None:
+    base = compile_rules(load_policy("balanced"), phi)
+    broke = Ruleset(base.rules, session_epsilon=0.0, on_budget="placeholder")
+    planner = Planner(broke, pools, SeededRandomness(1), _hash)
+    entries: tuple[Entry, ...] = ()
+    for name in ("brandt", "BRANDT", "Brandt", "brAndt", "brandt"):
+        item = _item(f"Ask {name}; {name} knows.", (name, "PERSON"))
+        plan = planner.plan([item], SessionContext(entries))
+        entries += plan.entries
+        assert _restored(plan, entries) == [item.text]
+
+
 def test_a_literal_placeholder_is_not_reused(phi: WordVectors, pools: PoolSet) -> None:
     rules = compile_rules(load_policy("paper"), phi)
     planner = Planner(rules, pools, SeededRandomness(1), _hash)
