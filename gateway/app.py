@@ -27,7 +27,7 @@ from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.services import Services
 from gateway.tuned import TunedModels
-from store.errors import StoreError
+from store.errors import NotFound, StoreError
 
 _log = logging.getLogger("gateway.access")
 
@@ -153,6 +153,8 @@ async def _http_error(request: Request, error: Exception) -> JsonResponse:
 
 
 async def _store_error(_request: Request, error: Exception) -> JsonResponse:
+    if isinstance(error, NotFound):
+        return _shaped(404, str(error), "invalid_request_error", "not_found")
     return _shaped(
         503, f"The store cannot serve: {error}", "service_unavailable", "store_unavailable"
     )

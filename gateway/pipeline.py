@@ -57,6 +57,7 @@ class Prepared:
     """A request that may be forwarded.
 
     Attributes:
+        session_created_at: Tells the session from a later one of the same id.
         payload: The serialised, guarded body.
         restorer: Puts the originals back.
         headers: Privacy headers of the response.
@@ -66,6 +67,7 @@ class Prepared:
     request_id: str
     tenant_id: str
     session_id: str
+    session_created_at: float
     model: Model
     payload: bytes = field(repr=False)
     restorer: Restorer
@@ -222,6 +224,7 @@ class Pipeline:
             request_id,
             principal.tenant_id,
             session_id,
+            after.created_at,
             model,
             done.payload,
             restorer,
@@ -245,6 +248,7 @@ class Pipeline:
             request_id,
             principal.tenant_id,
             session_id,
+            session.created_at,
             model,
             text_free_body(body, model, question),
             Restorer(()),

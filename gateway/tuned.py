@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
+from connectors.router import Router
 from gateway.errors import ApiError, bad_request, no_model, unavailable
 from gateway.jobs.bases import LocalSite, UnknownBase, base_path
 from gateway.services import Services
@@ -18,6 +19,11 @@ from store.tuned import TunedModel, TunedModelStore
 
 PREFIX: Final = "ft:"
 _KEPT: Final = 4
+
+
+def is_tuned(name: str, router: Router) -> bool:
+    """Say whether a name is that of a model tuned here; providers call theirs ``ft:...``, too."""
+    return name.startswith(PREFIX) and router.get(name) is None
 
 
 class TunedModels:

@@ -10,13 +10,14 @@ from torch import nn
 from learning.bitfit.data import TensorData
 from learning.bitfit.delta import apply_delta, read_card
 from learning.bitfit.losses import IGNORED, causal_lm_loss
-from learning.methods.base import Answer
+from learning.methods.base import Answer, Unanswerable
 from learning.rows import Rows, text_of
 from learning.tasks import Prepared
 
 _BATCH: Final = 8
 _NEW_TOKENS: Final = 128
 _MOST_TOKENS: Final = 1024
+_LONGEST: Final = 2048  # where a model has no table of positions
 
 
 class Writing:
@@ -66,12 +67,25 @@ class TunedWriter:
 
     @torch.no_grad()
     def answer(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> Answer:
-        """Continue a conversation; ``options`` are those of a chat request."""
+        """Continue a conversation; ``options`` are those of a chat request.
+
+        Raises:
+            Unanswerable: It is longer than what the model can read, or no conversation to it.
+        """
         turns = [{"role": m["role"], "content": text_of(m.get("content"))} for m in messages]
-        ids = _ids(self._tokenizer, turns, prompt=True)
+        try:
+            ids = _ids(self._tokenizer, turns, prompt=True)
+        except Exception:  # a template is a program of the model's own
+            told = "the model's chat template does not take these roles in this order"
+            raise Unanswerable(told) from None
         batch = torch.tensor([ids], dtype=torch.int64)
         asked = options.get("max_completion_tokens") or options.get("max_tokens") or _NEW_TOKENS
-        most = min(int(asked), _MOST_TOKENS)
+        longest = getattr(self._model.config, "max_position_embeddings", _LONGEST)
+        if len(ids) >= longest:
+            raise Unanswerable(
+                f"the conversation has {len(ids)} tokens and the model takes {longest} with the answer"
+            )
+        most = min(int(asked), _MOST_TOKENS, longest - len(ids))
         out = self._model.generate(
             input_ids=batch,
             attention_mask=torch.ones_like(batch),

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from learning.bitfit.data import TensorData, tokenized
 from learning.bitfit.delta import apply_delta, read_card
 from learning.bitfit.losses import classification_loss
-from learning.methods.base import Answer
+from learning.methods.base import Answer, Unanswerable
 from learning.rows import Rows, question
 from learning.tasks import Prepared, config_of
 
@@ -107,8 +107,15 @@ class TunedClassifier:
 
     @torch.no_grad()
     def answer(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> Answer:
-        """Return the likeliest label and the probability of each."""
-        ids = self._tokenizer.encode(question(messages)).ids
+        """Return the likeliest label and the probability of each.
+
+        Raises:
+            Unanswerable: There is no text of the user's to classify.
+        """
+        text = question(messages)
+        if not text.strip():
+            raise Unanswerable("a classifier needs a message of the user with text")
+        ids = self._tokenizer.encode(text).ids
         batch = torch.tensor([ids], dtype=torch.int64)
         logits = self._model(batch, torch.ones_like(batch)).logits[0]
         scores = dict(zip(self._labels, torch.softmax(logits.double(), 0).tolist(), strict=True))

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import exc
 
-from store.errors import StoreConflict, StoreError, StoreUnavailable
+from store.errors import NotFound, StoreConflict, StoreError, StoreUnavailable
 
 _LOCKED: Final = (
     "The database stayed locked by another writer for longer than the busy timeout. Try again; "
@@ -79,6 +79,9 @@ def explain(error: exc.SQLAlchemyError) -> StoreError:
         name = getattr(cause, "sqlite_errorname", type(cause).__name__)
         return StoreUnavailable(known or _OTHER.format(name))
     state = getattr(cause, "sqlstate", None)
+    if isinstance(error, exc.DataError) and state in (None, "22021"):
+        # Clients' values are compared in the clear as ids alone; SQLite finds none of this kind either.
+        return NotFound("There is nothing of this id: it holds a character that no id has.")
     if isinstance(state, str):
         for length in (5, 3, 2):
             if state[:length] in _POSTGRES:

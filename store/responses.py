@@ -58,9 +58,9 @@ class ResponseStore:
         previous_id: str | None,
         content: Mapping[str, Any],
         *,
-        begun_at: float,
+        session_created_at: float,
     ) -> bool:
-        """Store a turn; False when its session was forgotten since ``begun_at``.
+        """Store a turn; False when its session was forgotten, whatever has the same id now.
 
         Raises:
             StoreUnavailable: The database cannot serve; nothing was stored.
@@ -72,8 +72,8 @@ class ResponseStore:
                 .where(
                     SessionRow.tenant_id == tenant_id,
                     SessionRow.ref == session_ref(key, session_id),
-                    # One of the same id that is younger is another session.
-                    SessionRow.created_at <= begun_at,
+                    # Equal, not earlier: clocks of two gateways may differ.
+                    SessionRow.created_at == session_created_at,
                 )
                 .with_for_update()
             ).one_or_none()
@@ -86,7 +86,7 @@ class ResponseStore:
                     session_pk=row.id,
                     previous_id=previous_id,
                     sealed=own.seal(json.dumps(content).encode(), *_place(tenant_id, response_id)),
-                    created_at=begun_at,
+                    created_at=time.time(),
                 )
             )
         return True

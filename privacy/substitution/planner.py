@@ -1,6 +1,7 @@
 """The planner: spans in, pieces and charged draws out; pure, so it can run inside a transaction."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -208,10 +209,27 @@ def _settle(
     swept = known.find(item.text, item.spans)
     spans = _with_initials(item.text, _merge(wanted, swept))
     pieces = resolver.pieces(item.text, spans, mentions)
+    left = _untouched(swept, pieces)
+    pieces += resolver.pieces(item.text, left, mentions)
     for token, substitute in glued_tokens(item.text, pieces):
         if memory.get(MENTION, EXACT_PREFIX + token) is None:
             memory.add(Entry(MENTION, EXACT_PREFIX + token, token, substitute, None, {}, PERSON))
     return Settled(item, rewrite(item.text, pieces), tuple(dict.fromkeys(mentions)))
+
+
+def _untouched(swept: Sequence[Span], pieces: Sequence[Piece]) -> list[Span]:
+    """Return the known originals that stand where nothing is replaced.
+
+    A title, a suffix or a legal form stays, unless the session knows the word as somebody's name.
+    """
+    ordered = sorted(pieces, key=lambda piece: piece.start)
+    starts = [piece.start for piece in ordered]
+    left = []
+    for span in swept:
+        before = bisect_left(starts, span.end) - 1
+        if before < 0 or ordered[before].end <= span.start:
+            left.append(span)
+    return left
 
 
 class _Resolver:

@@ -34,8 +34,8 @@ def canonical_form(surface: str, *, acronyms: bool = False) -> str:
 def same_shape(surface: str, canonical: str, substitute: str) -> str | None:
     """Return ``substitute`` in the shape that ``surface`` has relative to ``canonical``.
 
-    Returns None when ``surface`` is not a regular spelling of ``canonical``, or when its white
-    space could not be told again from the substitute's.
+    Returns None when ``surface`` is not a regular spelling of ``canonical``, or when its case or white
+    space could not be told again from the substitute's: a marker (``[PERSON_1]``) is read in any case.
     """
     gaps = set(_GAP.findall(surface))
     flat = _GAP.sub(" ", surface)
@@ -51,7 +51,7 @@ def _case(flat: str, canonical: str, substitute: str) -> str | None:
     if flat == canonical:
         return substitute
     upper, lower = canonical.upper(), canonical.lower()
-    if upper == lower:
+    if upper == lower or substitute.startswith("["):
         return None
     if flat == upper and substitute.upper() != substitute:
         return substitute.upper()

@@ -12,6 +12,7 @@ from e2e_gateway import Gateway, found_in, kept_log, running_gateway
 from e2e_upstream import open_stream, send, send_message
 from openai import BadRequestError, NotFoundError, OpenAI
 
+from gateway.api.responses import routes
 from store.errors import StoreUnavailable
 
 Handler = BaseHTTPRequestHandler
@@ -385,6 +386,25 @@ def test_a_session_forgotten_under_way_keeps_nothing(scripted: Gateway, stream: 
     with pytest.raises(NotFoundError):
         scripted.client().responses.retrieve(found["id"])
     assert scripted.services.sessions.get("acme", "under-way") is None
+
+
+def test_a_younger_session_of_the_same_id_gets_no_response_of_the_older_one(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = gateway.services.sessions
+    charged = routes.charged
+
+    async def forgotten_meanwhile(*args: Any) -> dict[str, str]:
+        assert sessions.forget("acme", "reused")
+        sessions.open("acme", "reused", "balanced")
+        return await charged(*args)
+
+    monkeypatch.setattr(routes, "charged", forgotten_meanwhile)
+    body = {"model": "test-model", "input": ALL}
+    made = gateway.post(body, "reused", "/responses").json()
+    assert made["store"] is False
+    with pytest.raises(NotFoundError):
+        gateway.client().responses.retrieve(made["id"])
 
 
 def test_a_resent_request_costs_nothing(gateway: Gateway) -> None:

@@ -23,6 +23,7 @@ from gateway.services import Services
 from gateway.settings import Settings
 
 TINY = "tiny-encoder"
+ALIAS = "ft:gpt-4o-mini:org::abc"  # a provider's own
 
 
 def save_tiny_encoder(models_dir: Path) -> Path:
@@ -111,13 +112,9 @@ def settings_of(folder: Path, **more: Any) -> Settings:
 @contextmanager
 def running_gateway(folder: Path, **more: Any) -> Iterator[Running]:
     services = build_services(settings_of(folder, **more))
-    entry = ModelEntry(
-        model_name="unused",
-        litellm_params=LiteLlmParams(
-            model="openai/unused", api_base="http://127.0.0.1:9", api_key="sk-none"
-        ),
-    )
-    app = create_app(services, build_pipeline(services, ServerConfig(model_list=[entry])))
+    params = LiteLlmParams(model="openai/unused", api_base="http://127.0.0.1:9", api_key="sk-none")
+    entries = [ModelEntry(model_name=name, litellm_params=params) for name in ("unused", ALIAS)]
+    app = create_app(services, build_pipeline(services, ServerConfig(model_list=entries)))
     sock = socket.socket(proto=socket.IPPROTO_TCP)
     sock.bind(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))

@@ -1,7 +1,6 @@
 """What an attacker who holds the files of the database, but not the master key, can read."""
 
 import base64
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def fill(db: Database, folder: Path) -> tuple[str, np.ndarray]:
     """Store every canary; returns the API key and the embedding that went in."""
     plain, _ = KeyStore(db).create("client", "acme")
     sessions = SessionStore(db)
-    sessions.open("acme", WORDS["session"], "p1")
+    opened = sessions.open("acme", WORDS["session"], "p1")
     entry = Entry(
         "person.family",
         WORDS["key"],
@@ -67,7 +66,9 @@ def fill(db: Database, folder: Path) -> tuple[str, np.ndarray]:
     change = Change([entry], [bill], {"note": WORDS["state"]})
     sessions.apply("acme", WORDS["session"], "r", lambda _: change)
     answer = {"text": WORDS["response"]}
-    ResponseStore(db).add("acme", WORDS["session"], "resp_1", None, answer, begun_at=time.time())
+    ResponseStore(db).add(
+        "acme", WORDS["session"], "resp_1", None, answer, session_created_at=opened.created_at
+    )
     content = (WORDS["content"] + " ") * 50_000
     file = FileStore(db).create("acme", WORDS["filename"], "assistants", content.encode())
     documents = DocumentStore(db)

@@ -19,10 +19,12 @@ from store_workload import draw
 from store import migrate
 from store.crypto import Keyring
 from store.database import Database
-from store.errors import SchemaTooNew, StoreConflict, StoreUnavailable
+from store.errors import NotFound, SchemaTooNew, StoreConflict, StoreUnavailable
 from store.files import FileStore
+from store.jobs import JobStore
 from store.ledger import Ledger
 from store.models import Base
+from store.responses import ResponseStore
 from store.sessions import SessionStore
 from store.tenants import TenantStore
 
@@ -335,3 +337,14 @@ def test_health_before_the_schema_exists(empty_url: str) -> None:
 def test_unusable_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError):
         Database(url, Keyring(MASTER))
+
+
+def test_an_id_that_no_column_can_hold_is_that_of_nothing(db: Database) -> None:
+    for call in (
+        lambda: ResponseStore(db).get("acme", "resp_\0"),
+        lambda: ResponseStore(db).chain("acme", "\0"),
+        lambda: JobStore(db).get("acme", "ftjob-\0"),
+        lambda: FileStore(db).content("acme", "file-\0"),
+    ):
+        with pytest.raises(NotFound):
+            call()

@@ -17,11 +17,18 @@ SECRET = "Ilse Varga asked"
 
 
 def add(
-    db: Database, name: str, previous: str | None = None, session: str = "s", **more: float
+    db: Database,
+    name: str,
+    previous: str | None = None,
+    session: str = "s",
+    created_at: float | None = None,
 ) -> bool:
-    begun_at = more.get("begun_at", time.time())
+    if created_at is None:
+        created_at = SessionStore(db).open("acme", session, "p1").created_at
     content = {"input": [SECRET, name]}
-    return ResponseStore(db).add("acme", session, name, previous, content, begun_at=begun_at)
+    return ResponseStore(db).add(
+        "acme", session, name, previous, content, session_created_at=created_at
+    )
 
 
 @pytest.fixture
@@ -42,15 +49,16 @@ def test_a_chain_comes_back_oldest_first(db: Database, chained: ResponseStore) -
 
 
 def test_tenants_do_not_meet(db: Database, chained: ResponseStore) -> None:
-    SessionStore(db).open("other", "s", "p1")
+    created_at = SessionStore(db).open("other", "s", "p1").created_at
     for call in (chained.get, chained.chain):
         with pytest.raises(NotFound):
             call("other", "resp_1")
     assert chained.delete("other", "resp_1") is False
     assert chained.get("acme", "resp_1").id == "resp_1"
     # Another tenant can not continue it either.
-    begun_at = time.time()
-    assert chained.add("other", "s", "resp_x", "resp_3", {"input": []}, begun_at=begun_at)
+    assert chained.add(
+        "other", "s", "resp_x", "resp_3", {"input": []}, session_created_at=created_at
+    )
     with pytest.raises(NotFound):
         chained.chain("other", "resp_x")
 
@@ -95,14 +103,23 @@ def test_an_expired_session_has_no_responses(db: Database, chained: ResponseStor
 
 def test_nothing_is_kept_for_a_session_forgotten_meanwhile(db: Database) -> None:
     sessions = SessionStore(db)
-    sessions.open("acme", "s", "p1")
-    begun_at = time.time()
+    created_at = sessions.open("acme", "s", "p1").created_at
     sessions.forget("acme", "s")
-    assert add(db, "resp_1", begun_at=begun_at) is False
+    assert add(db, "resp_1", created_at=created_at) is False
     time.sleep(0.01)
     sessions.open("acme", "s", "p1")  # a younger one under the same id
-    assert add(db, "resp_1", begun_at=begun_at) is False
+    assert add(db, "resp_1", created_at=created_at) is False
     assert count(db) == 0
+    assert add(db, "resp_1") is True
+
+
+def test_a_session_of_a_gateway_whose_clock_is_ahead_keeps_responses(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as ahead:
+        now = time.time() + 60
+        ahead.setattr(time, "time", lambda: now)
+        SessionStore(db).open("acme", "s", "p1")
     assert add(db, "resp_1") is True
 
 

@@ -16,7 +16,7 @@ from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.request import parse_chat
 from gateway.services import Services
-from gateway.tuned import PREFIX
+from gateway.tuned import is_tuned
 from gateway.work import in_worker_until
 
 router = APIRouter(prefix="/v1")
@@ -40,7 +40,7 @@ async def chat_completions(
 async def _answer(request: Request, who: Principal, pipeline: Pipeline) -> Response:
     services: Services = request.app.state.services
     body = parse_chat(await read_body(request, services.settings.max_body_bytes))
-    if body["model"].startswith(PREFIX):
+    if is_tuned(body["model"], pipeline.router):
         return await answer_tuned(services, request.app.state.tuned, who.tenant_id, body)
     request_id = request.state.request_id
     deadline = Deadline(services.settings.request_timeout)

@@ -18,6 +18,7 @@ from gateway.work import in_worker_until
 from learning.methods.base import Answer
 
 _REFUSED: Final = ("tools", "functions", "stop", "logprobs", "audio")
+_TEXTS: Final = frozenset(("text", "input_text", "output_text", "refusal"))
 
 
 async def answer_tuned(
@@ -29,7 +30,9 @@ async def answer_tuned(
     )
     if not body.get("stream"):
         return JsonResponse(whole)
-    frames = (b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks_of(whole))
+    with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+    chunks = chunks_of(whole, with_usage=with_usage)
+    frames = (b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks)
     return StreamingResponse(
         itertools.chain(frames, (b"data: [DONE]\n\n",)), media_type="text/event-stream"
     )
@@ -66,6 +69,11 @@ def _unsupported(body: Mapping[str, Any]) -> Iterator[str]:
         yield "n"
     if (body.get("penname") or {}).get("vector_store_ids"):
         yield "penname.vector_store_ids"
+    for number, message in enumerate(body["messages"]):
+        parts = message.get("content")
+        for place, part in enumerate(parts if isinstance(parts, list) else ()):
+            if part["type"] not in _TEXTS:
+                yield f"messages[{number}].content[{place}].type"
 
 
 def _completion(model: str, answer: Answer) -> dict[str, Any]:
@@ -87,7 +95,7 @@ def _completion(model: str, answer: Answer) -> dict[str, Any]:
     }
 
 
-def chunks_of(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def chunks_of(whole: dict[str, Any], *, with_usage: bool) -> Iterator[dict[str, Any]]:
     """Yield a completion as the chunks of a stream."""
     head = {name: whole[name] for name in ("id", "created", "model", "penname")}
     content = whole["choices"][0]["message"]["content"]
@@ -95,3 +103,6 @@ def chunks_of(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for delta, reason in (({"role": "assistant", "content": content}, None), ({}, finish)):
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
         yield {**head, "object": "chat.completion.chunk", "choices": [choice]}
+    if with_usage:
+        told = {"choices": [], "usage": whole["usage"]}
+        yield {**head, "object": "chat.completion.chunk", **told}

@@ -13,8 +13,10 @@ from gateway.api.fine_tuning import service
 from gateway.api.fine_tuning.schema import event_object, job_object
 from gateway.auth import Principal, principal, services
 from gateway.body import read_body
+from gateway.errors import ApiError, unavailable
 from gateway.json import JsonResponse
 from gateway.services import Services
+from store.errors import StoreError
 
 router = APIRouter(prefix="/v1/fine_tuning/jobs", tags=["fine-tuning"])
 
@@ -108,7 +110,15 @@ def job_checkpoints(
 async def _follow(app: Services, tenant_id: str, job_id: str) -> AsyncGenerator[bytes, None]:
     last = 0
     while True:
-        events, ended = await run_in_threadpool(service.new_events, app, tenant_id, job_id, last)
+        try:
+            events, ended = await run_in_threadpool(
+                service.new_events, app, tenant_id, job_id, last
+            )
+        except (ApiError, StoreError) as error:  # the answer has begun, so it is told in a frame
+            if isinstance(error, StoreError):
+                error = unavailable(f"The store cannot serve: {error}", "store_unavailable")
+            yield b"data: " + orjson.dumps(error.body()) + b"\n\n"
+            return
         for event in events:
             last = event.number
             yield b"data: " + orjson.dumps(event_object(event)) + b"\n\n"

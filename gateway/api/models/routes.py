@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 from gateway.auth import Principal, principal
 from gateway.errors import bad_request, no_model
 from gateway.json import JsonResponse
-from gateway.tuned import PREFIX
+from gateway.tuned import is_tuned
 from store.tuned import TunedModel
 
 router = APIRouter(prefix="/v1")
@@ -53,7 +53,7 @@ async def retrieve_model(
     request: Request, model: str, who: Annotated[Principal, Depends(principal)]
 ) -> JsonResponse:
     """One model; its name may hold slashes and colons."""
-    if model.startswith(PREFIX):
+    if is_tuned(model, request.app.state.pipeline.router):
         found = await run_in_threadpool(request.app.state.tuned.get, who.tenant_id, model)
         return JsonResponse(_tuned(found))
     listed = _listed(request).get(model)
@@ -67,7 +67,7 @@ async def delete_model(
     request: Request, model: str, who: Annotated[Principal, Depends(principal)]
 ) -> JsonResponse:
     """Remove a fine-tuned model and its values."""
-    if not model.startswith(PREFIX):
+    if not is_tuned(model, request.app.state.pipeline.router):
         raise bad_request("Only fine-tuned models can be deleted.", "model")
     await run_in_threadpool(request.app.state.tuned.delete, who.tenant_id, model)
     return JsonResponse({"id": model, "object": "model", "deleted": True})

@@ -22,7 +22,7 @@ from gateway.json import JsonResponse
 from gateway.pipeline import Pipeline
 from gateway.services import Services
 from gateway.session_id import session_id_of
-from gateway.tuned import PREFIX
+from gateway.tuned import is_tuned
 from gateway.work import in_worker, in_worker_until
 
 router = APIRouter(prefix="/v1/responses")
@@ -57,7 +57,7 @@ async def _answer(
     turn = await in_worker_until(
         deadline, app.workers, read_turn, app, who.tenant_id, parsed, request.headers
     )
-    if parsed.model.startswith(PREFIX):
+    if is_tuned(parsed.model, pipeline.router):
         return await _tuned(request, who, app, turn, deadline, refused)
     prepared = await in_worker_until(
         deadline,
@@ -71,7 +71,13 @@ async def _answer(
     )
     headers = {**prepared.headers, **await charged(app, prepared, deadline)}
     answering = Answering(
-        app, who.tenant_id, prepared.session_id, turn, prepared.model.name, prepared.question
+        app,
+        who.tenant_id,
+        prepared.session_id,
+        prepared.session_created_at,
+        turn,
+        prepared.model.name,
+        prepared.question,
     )
     if not prepared.stream:
         completion = await complete(pipeline, prepared, deadline)
@@ -100,28 +106,29 @@ async def _tuned(
                 f"{name} is not supported by fine-tuned models.", name, "unsupported_parameter"
             )
     tuned = request.app.state.tuned
-    session = await in_worker(app.workers, _session, request, who, app, turn)
-    answering = Answering(app, who.tenant_id, session, turn, turn.request.model)
+    session, created_at = await in_worker(app.workers, _session, request, who, app, turn)
+    answering = Answering(app, who.tenant_id, session, created_at, turn, turn.request.model)
     completion = await tuned_completion(app, tuned, who.tenant_id, turn.chat, deadline)
     headers = {"x-penname-session": session}
     if not turn.request.stream:
         return JsonResponse(await answering.whole(completion), headers=headers)
 
     async def chunks() -> AsyncGenerator[dict[str, Any], None]:
-        for chunk in chunks_of(completion):
+        for chunk in chunks_of(completion, with_usage=True):
             yield chunk
-        yield {"choices": [], "usage": completion["usage"]}
 
     return _streamed(answering, chunks(), headers, refused)
 
 
-def _session(request: Request, who: Principal, app: Services, turn: Turn) -> str:
+def _session(request: Request, who: Principal, app: Services, turn: Turn) -> tuple[str, float]:
+    """Return the session's id and when it was created; it is opened only to keep the response."""
     request.app.state.tuned.get(who.tenant_id, turn.request.model)  # else nothing is opened
     hasher = app.tenants.entity_hasher(who.tenant_id)
     session_id = session_id_of(request.headers, turn.chat, who.key_id, hasher)
-    if turn.request.stored:
-        app.sessions.open(who.tenant_id, session_id, request.app.state.pipeline.policy.name)
-    return session_id
+    if not turn.request.stored:
+        return session_id, 0.0
+    policy = request.app.state.pipeline.policy.name
+    return session_id, app.sessions.open(who.tenant_id, session_id, policy).created_at
 
 
 def _streamed(

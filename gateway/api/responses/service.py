@@ -85,7 +85,7 @@ class Answering:
     """One response on its way: from the chunks of an answer to objects, events and the store.
 
     Args:
-        session_id: The session to keep it in.
+        session_id: The session to keep it in, and when that was created.
         model: The public name of the model that was asked.
         question: The context that was added to the request.
     """
@@ -95,6 +95,7 @@ class Answering:
         services: Services,
         tenant_id: str,
         session_id: str,
+        session_created_at: float,
         turn: Turn,
         model: str,
         question: Question | None = None,
@@ -102,10 +103,10 @@ class Answering:
         self._services = services
         self._tenant_id = tenant_id
         self._session_id = session_id
+        self._session_created_at = session_created_at
         self._turn = turn
         self._include = check_include(turn.request.include or [])
-        self._begun_at = time.time()
-        self._response = opened(turn.request, new_id("resp_"), self._begun_at, model)
+        self._response = opened(turn.request, new_id("resp_"), time.time(), model)
         self._output = Output(_search(turn, question) if turn.request.searches else None)
         self._number = 0
 
@@ -136,7 +137,7 @@ class Answering:
                 response["id"],
                 self._turn.request.previous_response_id,
                 {"response": response, "input": self._turn.items},
-                begun_at=self._begun_at,
+                session_created_at=self._session_created_at,
             )
 
         try:

@@ -36,6 +36,8 @@ _PLACES: Final = frozenset(
     "odessa sofia petra lourdes santa barbara monica jose juan luis angeles antonio maria mercedes oracle "
     "julia ada java persia ireland england britain brittany normandy roma siena vale rio".split()
 )
+# In front of a name these are no given name: "Mrs" in "Mrs O'Hara".
+_TITLES: Final = frozenset("mr mrs ms mx dr prof herr frau mme mlle capt sgt lt col rev".split())
 _SUFFIX: Final = re.compile(r",?[ \t](?:Jr|Sr|JR|SR|II|III|IV)\b\.?")
 
 
@@ -52,7 +54,8 @@ class PersonGazetteerRecognizer:
             if match.end() - match.start() == 1 and previous is not None:
                 continue  # an initial; `initial_between` looks at it
             word = make_word(match.group(), match.start())
-            if not (word.given or word.family) and word.case != "title":
+            listed = word.given or word.family or word.case == "title"
+            if not listed or (word.fold in _TITLES and word.case != "lower"):
                 previous = None
                 continue
             if previous is not None:

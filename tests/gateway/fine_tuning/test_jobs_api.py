@@ -7,9 +7,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
-from jobs_gateway import CANARY, TINY, Running, rows
+from jobs_gateway import ALIAS, CANARY, TINY, Running, rows
 from openai.types import Model, ModelDeleted
 from openai.types.chat import ChatCompletion
 from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
@@ -166,6 +167,22 @@ def test_responses_that_are_not_stored_or_not_possible(trainer: Running, trained
             "penname.vector_store_ids",
             {"extra_body": {"penname": {"vector_store_ids": ["vs_1"]}}},
         ),
+        (
+            "messages[0].content[1].type",
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [
+                            {"type": "text", "text": "x"},
+                            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+                        ],
+                    }
+                ]
+            },
+        ),
+        ("messages", {"messages": [{"role": "user", "content": " "}]}),
+        ("messages", {"messages": [{"role": "assistant", "content": "x"}]}),
     ],
 )
 def test_what_is_not_possible_is_told_in_chats_too(
@@ -174,7 +191,7 @@ def test_what_is_not_possible_is_told_in_chats_too(
     messages: Any = [{"role": "user", "content": "x"}]
     with pytest.raises(openai.BadRequestError) as caught:
         trainer.acme.chat.completions.create(
-            model=trained.fine_tuned_model, messages=messages, **fields
+            model=trained.fine_tuned_model, **{"messages": messages, **fields}
         )
     assert caught.value.param == param
     plain: Any = {"response_format": {"type": "text"}, "n": 1, "tools": None}
@@ -202,6 +219,15 @@ def test_the_model_answers_here_and_can_be_removed(trainer: Running, trained: An
     ) as chunks:
         text = "".join(c.choices[0].delta.content or "" for c in chunks)
     assert text == answers["a terrible awful failure"]
+    with trainer.acme.chat.completions.create(
+        model=name,
+        messages=[{"role": "user", "content": "x"}],
+        stream=True,
+        stream_options={"include_usage": True},
+    ) as chunks:
+        *others, last = list(chunks)
+    assert last.usage and last.usage.prompt_tokens and not last.choices
+    assert not any(chunk.usage for chunk in others)
 
     assert name not in [model.id for model in trainer.other.models.list()]
     for call in (
@@ -418,3 +444,33 @@ def test_a_tuned_model_needs_no_thread_of_the_other_chats(trainer: Running) -> N
     finally:
         held.set()
     assert answer.choices[0].message.content in ("good", "bad")
+
+
+def test_a_stream_of_events_whose_job_goes_away_tells_it(trainer: Running) -> None:
+    trainer.services.tenants.ensure("leaver")
+    key, _ = trainer.services.keys.create("client", "leaver")
+    with openai.OpenAI(base_url=trainer.url, api_key=key) as leaver:
+        job = trainer.create(trainer.upload(rows(), leaver), leaver, steps=5000, epsilon=1.0)
+    headers = {"authorization": f"Bearer {key}"}
+    url = f"{trainer.url}/fine_tuning/jobs/{job.id}/events?stream=true"
+    with httpx.stream("GET", url, headers=headers, timeout=60) as response:
+        lines = (line for line in response.iter_lines() if line)
+        next(lines)
+        trainer.services.tenants.forget("leaver")
+        *_, last = lines
+    assert json.loads(last.removeprefix("data: "))["error"]["type"] == "invalid_request_error"
+
+
+def test_a_model_that_a_provider_tuned_is_the_providers(trainer: Running) -> None:
+    assert trainer.acme.models.retrieve(ALIAS).owned_by == "openai"
+    for call in (
+        lambda: trainer.acme.chat.completions.create(
+            model=ALIAS, messages=[{"role": "user", "content": "x"}]
+        ),
+        lambda: trainer.acme.responses.create(model=ALIAS, input="x"),
+    ):
+        with pytest.raises(openai.InternalServerError) as caught:
+            call()
+        assert caught.value.code == "upstream_unreachable"
+    with pytest.raises(openai.BadRequestError, match="fine-tuned"):
+        trainer.acme.models.delete(ALIAS)

@@ -1,5 +1,7 @@
 """Both tasks, run in this process on tiny models: trained, saved, loaded, asked."""
 
+import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import torch
 from tiny_models import save_encoder
 
 from connectors.weights import MINILM_TOKENIZER
-from learning.methods.base import Facts, Nowhere, Work
+from learning.methods.base import Facts, Nowhere, Unanswerable, Work
 from learning.methods.dp_bitfit import DpBitfit
 from learning.rows import Rows, parse_rows
 from learning.tasks import is_causal
@@ -105,6 +107,31 @@ def test_a_run_is_resumed_saved_and_asked(
         assert set(result.facts) >= {"valid_loss"} and "valid_accuracy" not in result.facts
     again = tuned.answer([{"role": "user", "content": "who 3"}], {"max_tokens": 4})
     assert again == answer
+    if name == "encoder":
+        with pytest.raises(Unanswerable):
+            tuned.answer([{"role": "assistant", "content": "who 3"}], {})
+        return
+    cut = tuned.answer([{"role": "user", "content": "who " * 50}], {"max_tokens": 10**6})
+    assert cut.is_cut and cut.prompt_tokens + cut.completion_tokens == 64
+    with pytest.raises(Unanswerable, match="takes 64"):
+        tuned.answer([{"role": "user", "content": "who " * 100}], {})
+
+
+def test_roles_that_a_template_refuses_are_told(writer: Path, tmp_path: Path) -> None:
+    base = shutil.copytree(writer, tmp_path / "strict")
+    settings = json.loads((base / "tokenizer_config.json").read_text())
+    settings["chat_template"] = (
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
+        "{% endif %}{{ m.content }}\n{% endfor %}"
+    )
+    (base / "tokenizer_config.json").write_text(json.dumps(settings))
+    result = KIND.run(work(base, tmp_path, []))
+    assert result is not None
+    tuned = KIND.load(result.files[0], base, Nowhere())
+    asked = {"role": "user", "content": "who 3"}
+    assert tuned.answer([asked], {"max_tokens": 2}).completion_tokens
+    with pytest.raises(Unanswerable, match="roles"):
+        tuned.answer([{"role": "system", "content": "who"}, asked], {})
 
 
 @pytest.mark.gpu

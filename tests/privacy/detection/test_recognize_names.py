@@ -37,6 +37,9 @@ def surfaces(recognizer: Recognizer, text: str, least: float = 0.5) -> list[str]
         ("ilse_varga = 1", []),
         ("obj.ilse varga(", []),
         ("He went to Paris", []),
+        ("Please call Mrs O'Hara today", []),
+        ("We met Prof D'Angelo", []),
+        ("they hired Herr.", []),
     ],
 )
 def test_person_gazetteer(text: str, found: list[str]) -> None:

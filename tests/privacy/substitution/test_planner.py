@@ -101,6 +101,27 @@ ODD = [
 ]
 
 
+KEPT = [
+    ("Mrs", "PERSON", "I met Mrs Brandt", "Mrs Brandt"),
+    ("Dean", "PERSON", "I met Sir Dean Brandt and Judge Dean", "Sir Dean Brandt"),
+    ("Junior", "PERSON", "I met Ilse Brandt Junior", "Ilse Brandt Junior"),
+    ("GmbH", "ORG", "I met Kessler GmbH", "Kessler GmbH"),
+]
+
+
+@pytest.mark.parametrize(("known", "kind", "text", "mention"), KEPT)
+def test_what_stays_of_a_name_is_replaced_where_it_is_known_as_one(
+    planner: Planner, known: str, kind: str, text: str, mention: str
+) -> None:
+    """Else the guard blocks the conversation from then on."""
+    first = planner.plan([_item(f"Ask {known}.", (known, kind))], SessionContext())
+    plan = planner.plan([_item(text, (mention, kind))], SessionContext(first.entries))
+    assert not plan.known.find(plan.texts[0])
+    assert _restored(plan, first.entries) == [text]
+    again = planner.plan([_item(text, (mention, kind))], SessionContext(plan.known.entries))
+    assert again.texts == plan.texts and not again.changes
+
+
 @pytest.mark.parametrize(("surface", "kind"), ODD)
 def test_a_resent_odd_spelling_draws_nothing(planner: Planner, surface: str, kind: str) -> None:
     """A process that has settled nothing yet comes to the same text from the session's map."""
@@ -219,6 +240,18 @@ def test_the_budget_is_never_overspent(phi: WordVectors, pools: PoolSet) -> None
     assert "[PERSON_1]" in plan.texts[0]
     assert sum(c.epsilon for c in plan.charges) <= 1.5
     assert _restored(plan) == [item.text]
+
+
+def test_every_spelling_has_a_placeholder_of_its_own(phi: WordVectors, pools: PoolSet) -> None:
+    base = compile_rules(load_policy("balanced"), phi)
+    broke = Ruleset(base.rules, session_epsilon=0.0, on_budget="placeholder")
+    planner = Planner(broke, pools, SeededRandomness(1), _hash)
+    entries: tuple[Entry, ...] = ()
+    for name in ("brandt", "BRANDT", "Brandt", "brAndt", "brandt"):
+        item = _item(f"Ask {name}; {name} knows.", (name, "PERSON"))
+        plan = planner.plan([item], SessionContext(entries))
+        entries += plan.entries
+        assert _restored(plan, entries) == [item.text]
 
 
 def test_a_literal_placeholder_is_not_reused(phi: WordVectors, pools: PoolSet) -> None:
