@@ -107,7 +107,7 @@ def test_a_run_is_resumed_saved_and_asked(
         assert set(result.facts) >= {"valid_loss"} and "valid_accuracy" not in result.facts
     again = tuned.answer([{"role": "user", "content": "who 3"}], {"max_tokens": 4})
     assert again == answer
-    if name == "encoder":
+    if name != "writer":
         with pytest.raises(Unanswerable):
             tuned.answer([{"role": "assistant", "content": "who 3"}], {})
         return
