@@ -42,10 +42,24 @@ def accuracies(results: dict[str, Any], out: Path) -> None:
 
 
 def leaks(results: dict[str, Any], out: Path) -> None:
-    """Retrieval and attribute inference by ε, k = 4, with guessing as dotted lines."""
-    figure, panel = plt.subplots(figsize=(7, 4))
-    names = [n for n in results if n.startswith("k4-")]
-    points = sorted((epsilon_of(name), name) for name in names)
+    """What is inferred from rows, and what is read from texts written from them, by ε."""
+    figure, (rows, texts) = plt.subplots(1, 2, figsize=(12, 4), sharey=True)
+    _rows(results, rows)
+    _texts(results, texts)
+    for panel in (rows, texts):
+        panel.set(xlabel="ε (right end: no noise)", xscale="log", ylim=(0, 1.02))
+        panel.legend(fontsize=8)
+    rows.set_ylabel("attacker's success (dotted: guessing)")
+    figure.tight_layout()
+    figure.savefig(out, dpi=120)
+
+
+def _points(results: dict[str, Any], prefix: str) -> list[tuple[float, str]]:
+    return sorted((epsilon_of(name), name) for name in results if name.startswith(prefix))
+
+
+def _rows(results: dict[str, Any], panel: Any) -> None:
+    points = _points(results, "k4-")
     x = [epsilon for epsilon, _ in points]
     for label, key, guess in (
         ("sex", "sex_accuracy", "sex_guess"),
@@ -58,16 +72,26 @@ def leaks(results: dict[str, Any], out: Path) -> None:
         panel.plot(x, [f[guess] for f in found], linestyle=":", color=line.get_color())
     top = [results[name]["retrieval"]["top1"] for _, name in points]
     panel.plot(x, top, marker="x", color="black", label="window retrieved")
-    panel.set(
-        xlabel="ε (right end: no noise)",
-        ylabel="attacker's success (dotted: guessing)",
-        xscale="log",
-        ylim=(0, 1.02),
-        title="Pri-DDX, k = 4",
-    )
-    panel.legend()
-    figure.tight_layout()
-    figure.savefig(out, dpi=120)
+    panel.set_title("Pri-DDX, k = 4: inferred from rows")
+
+
+def _texts(results: dict[str, Any], panel: Any) -> None:
+    series = {
+        f"nearest windows, k = {k}": _points(results, f"reconstruction-k{k}-") for k in (4, 8, 16)
+    }
+    series["decoder that knows the noise"] = [
+        (epsilon, name)
+        for epsilon, name in _points(results, "inversion-")
+        if name.split("-")[1] == name.rsplit("-", 1)[1]
+    ]
+    series["decoder that does not"] = _points(results, "inversion-clean-on-")
+    for label, points in series.items():
+        y = [results[name]["symptom_recall"] for _, name in points]
+        panel.plot([epsilon for epsilon, _ in points], y, marker="o", label=label)
+    if "text-another" in results:
+        other = results["text-another"]["symptom_recall"]
+        panel.axhline(other, linestyle=":", color="black", label="another patient's text")
+    panel.set_title("Pri-DDX: symptoms read from texts written from rows")
 
 
 def main() -> None:
