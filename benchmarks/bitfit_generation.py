@@ -125,7 +125,7 @@ def judge(decoder: Decoder, test: list[Pair], settings: Settings, device: str) -
     judged = [(meaning, text) for meaning in chosen for text in references[meaning]]
     return {
         "perplexity": perplexity(decoder, encode(decoder, judged), device),
-        "bleu": sacrebleu.corpus_bleu(answers, columns).score,  # type: ignore[arg-type]
+        "bleu": sacrebleu.corpus_bleu(answers, columns).score,
         "rouge_l": mean(rouge),
         "example": [chosen[0], answers[0]],
     }

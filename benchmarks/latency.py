@@ -145,7 +145,7 @@ def presidio() -> Callable[[str], object] | None:
     model = {"lang_code": "en", "model_name": name}
     provider = NlpEngineProvider(nlp_configuration={"nlp_engine_name": "spacy", "models": [model]})
     analyzer = AnalyzerEngine(nlp_engine=provider.create_engine())
-    anonymizer = AnonymizerEngine()  # type: ignore[no-untyped-call]
+    anonymizer = AnonymizerEngine()
     return lambda text: anonymizer.anonymize(text, analyzer.analyze(text, language="en"))
 
 
