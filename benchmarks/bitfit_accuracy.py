@@ -13,6 +13,7 @@ import argparse
 import csv
 import gzip
 import json
+import math
 import statistics
 import sys
 import tempfile
@@ -280,17 +281,30 @@ class Bench:
 
 
 def table(results: list[dict[str, Any]]) -> str:
-    """Mean and spread over the repetitions, as Markdown."""
-    groups: dict[tuple[str, str, str], list[float]] = {}
+    """A table for each data set, as Markdown: percent right by method and ε, spread over repetitions."""
+    cells: dict[str, dict[str, dict[float, list[float]]]] = {}
     for row in results:
-        key = (row["task"], row["method"], "-" if row["epsilon"] is None else f"{row['epsilon']:g}")
-        groups.setdefault(key, []).append(row["accuracy"])
-    lines = ["| data set | method | epsilon | accuracy | runs |", "|---|---|---|---|---|"]
-    for (task, method, epsilon), values in groups.items():
-        spread = f" ± {100 * statistics.stdev(values):.1f}" if len(values) > 1 else ""
-        mean = 100 * statistics.mean(values)
-        lines.append(f"| {task} | {method} | {epsilon} | {mean:.1f}{spread} | {len(values)} |")
-    return "\n".join(lines)
+        family = row["method"].removeprefix("DP ").removeprefix("DP-")
+        epsilon = math.inf if row["epsilon"] is None else row["epsilon"]
+        found = cells.setdefault(row["task"], {}).setdefault(family, {})
+        found.setdefault(epsilon, []).append(100 * row["accuracy"])
+    lines = []
+    for task, families in cells.items():
+        columns = sorted({e for found in families.values() for e in found}, reverse=True)
+        heads = ["not private" if math.isinf(e) else f"ε = {e:g}" for e in columns]
+        lines += ["", f"| {task} | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+        for family, found in families.items():
+            shown = " | ".join(mean_and_spread(found.get(e, [])) for e in columns)
+            lines.append(f"| {family} | {shown} |")
+    return "\n".join(lines[1:])
+
+
+def mean_and_spread(values: list[float]) -> str:
+    """``81.9``, or ``81.9 ± 0.4 (3)`` for three repetitions."""
+    if not values:
+        return "-"
+    mean = f"{statistics.mean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.1f} ({len(values)})"
 
 
 def main() -> None:
