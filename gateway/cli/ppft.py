@@ -68,13 +68,13 @@ def export(
 ) -> None:
     """Customer's side: encode, noise, write a dataset; charge the ledger's account ppft."""
     from gateway.cli import ppft_run
-    from privacy.ppft.noise import Noise
 
     source = ppft_run.Source(tuple(corpus or ()), records, data, most, slots, encoder, k)
     if public:
         ppft_run.export_public_data(source, out)
     else:
-        ppft_run.export_private(source, out, Noise(mechanism.value, epsilon), tenant, data_dir)
+        noise = ppft_run.noise_of(epsilon, mechanism.value)
+        ppft_run.export_private(source, out, noise, tenant, data_dir)
 
 
 @app.command()
