@@ -48,7 +48,7 @@ has-gpu: $(VENV)/.base
 	@$(BIN)/python -c "import sys, torch; torch.cuda.is_available() or sys.exit( \
 		f'torch {torch.__version__} sees no GPU; it needs a driver and a torch made for CUDA. make test needs none.')"
 
-gpu-checks: has-gpu $(VENV)/.dev ## on a machine with a GPU: tests and short benchmarks there, in ten minutes
+gpu-checks: has-gpu $(VENV)/.dev ## on a machine with a GPU: tests and short benchmarks, in ten minutes; DATA=folder of corpora
 	$(BIN)/penname setup
 	$(BIN)/python -m pytest tests/learning -m gpu
 	$(BIN)/python -m pytest tests/learning/test_away_from_the_cpu.py

@@ -149,5 +149,10 @@ def test_a_misspelt_variable_is_told(penname, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_counts_as_misspelt() -> None:
-    told = misspelt(["PENAME_PORT", "penname_job_proceses", "Penname_Data_Dir", "PENNAME_CACHE", "PENCIL"])
-    assert told == [("PENAME_PORT", "PENNAME_PORT"), ("penname_job_proceses", "PENNAME_JOB_PROCESSES")]
+    told = misspelt(
+        ["PENAME_PORT", "penname_job_proceses", "Penname_Data_Dir", "PENNAME_CACHE", "PENCIL"]
+    )
+    assert told == [
+        ("PENAME_PORT", "PENNAME_PORT"),
+        ("penname_job_proceses", "PENNAME_JOB_PROCESSES"),
+    ]
