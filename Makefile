@@ -69,7 +69,7 @@ format: $(VENV)/.dev ## rewrite the code in the project's format
 
 check: lint test ## everything that CI runs
 
-train-ppft-small: $(VENV)/.finetune ## train and judge the embedding-only models: one thread, restartable, MINUTES=180
+train-ppft-small: $(VENV)/.finetune ## train and judge the embedding-only models: one thread, restartable; MINUTES=180, DATA=folder of corpora
 	OMP_NUM_THREADS=1 nice -n 5 $(BIN)/penname ppft study --data $(DATA) --out .penname/ppft-small --budget-minutes $(MINUTES)
 
 clean: ## remove the environment and caches
