@@ -174,10 +174,12 @@ def attack(
     inversion: Annotated[
         bool, typer.Option("--inversion", help="Train inversion decoders too (slow).")
     ] = False,
-    budget_minutes: Annotated[float, typer.Option("--budget-minutes")] = 60.0,
+    budget_minutes: Annotated[
+        float, typer.Option("--budget-minutes", help="No inversion decoder is begun after it.")
+    ] = 60.0,
     threads: Threads = 1,
 ) -> None:
-    """Attack one's own rows: retrieval, attribute inference, inversion."""
+    """Attack one's own rows: retrieval, inference, reconstruction, inversion; goes on where it stopped."""
     from gateway.cli import ppft_run
 
     ppft_run.use_threads(threads)
