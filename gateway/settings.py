@@ -166,9 +166,12 @@ class Settings(BaseSettings):
 def misspelt(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return environment variables that look like a setting and are none, each with the setting meant.
 
-    A name unlike any setting is let be: `os.environ/NAME` in a configuration file may mean it.
+    Case does not count. A name unlike any setting is let be: `os.environ/NAME` in a configuration file may
+    mean it.
     """
     known = {f"{_PREFIX}{field.upper()}" for field in Settings.model_fields} | _NO_SETTINGS
-    unknown = sorted(name for name in names if name.startswith(_PREFIX) and name not in known)
-    close = [(name, get_close_matches(name, known, 1, 0.85)) for name in unknown]
+    unknown = sorted(
+        name for name in names if name.upper().startswith("PEN") and name.upper() not in known
+    )
+    close = [(name, get_close_matches(name.upper(), known, 1, 0.85)) for name in unknown]
     return [(name, found[0]) for name, found in close if found]

@@ -68,13 +68,13 @@ def export(
 ) -> None:
     """Customer's side: encode, noise, write a dataset; charge the ledger's account ppft."""
     from gateway.cli import ppft_run
-    from privacy.ppft.noise import Noise
 
     source = ppft_run.Source(tuple(corpus or ()), records, data, most, slots, encoder, k)
     if public:
         ppft_run.export_public_data(source, out)
     else:
-        ppft_run.export_private(source, out, Noise(mechanism.value, epsilon), tenant, data_dir)
+        noise = ppft_run.noise_of(epsilon, mechanism.value)
+        ppft_run.export_private(source, out, noise, tenant, data_dir)
 
 
 @app.command()
@@ -174,10 +174,12 @@ def attack(
     inversion: Annotated[
         bool, typer.Option("--inversion", help="Train inversion decoders too (slow).")
     ] = False,
-    budget_minutes: Annotated[float, typer.Option("--budget-minutes")] = 60.0,
+    budget_minutes: Annotated[
+        float, typer.Option("--budget-minutes", help="No inversion decoder is begun after it.")
+    ] = 60.0,
     threads: Threads = 1,
 ) -> None:
-    """Attack one's own rows: retrieval, attribute inference, inversion."""
+    """Attack one's own rows: retrieval, inference, reconstruction, inversion; goes on where it stopped."""
     from gateway.cli import ppft_run
 
     ppft_run.use_threads(threads)

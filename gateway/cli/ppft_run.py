@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from rich.console import Console
@@ -69,6 +69,13 @@ def use_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
+
+
+def noise_of(epsilon: float, mechanism: Literal["laplace", "gaussian"] = "laplace") -> Noise:
+    try:
+        return Noise(mechanism, epsilon)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
 
 
 def export_public_data(source: Source, out: Path) -> None:
@@ -162,7 +169,7 @@ def ask(
     from connectors.ppft import ClientOptions, PpftClient
 
     try:
-        options = ClientOptions(k, Noise("laplace", epsilon), task_named(task))
+        options = ClientOptions(k, noise_of(epsilon), task_named(task))
     except ValueError as error:
         raise CommandError(str(error)) from None
     key = _keys()[0]
@@ -287,7 +294,11 @@ def _record(line: str, where: str) -> Record:
             )
         task = task_named(item.get("task", "answer"))
         return Record(task, item.get("context", ""), item.get("question", ""), (), item["answer"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except json.JSONDecodeError:
+        raise CommandError(f"{where}: is not JSON; write one JSON object per line") from None
+    except KeyError as error:
+        raise CommandError(f"{where}: has no field {error}") from None
+    except (ValueError, TypeError, AttributeError) as error:
         raise CommandError(f"{where}: {error or 'not a record'}") from None
 
 

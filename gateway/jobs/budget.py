@@ -58,7 +58,7 @@ def budget_check(method: Method, settings: Settings) -> Callable[[Sequence[Histo
         raise BudgetExceeded(
             f"This data set has {max(0.0, budget.epsilon - before):.4g} of its privacy budget of epsilon "
             f"{budget.epsilon:g} (account {method.account}, delta {budget.delta:g}) left, and with this "
-            f"job {total:.4g} would be spent. {budget.advice}; or use other data."
+            f"job {total:.6g} would be spent. {budget.advice}; or use other data."
         )
 
     return check

@@ -55,8 +55,8 @@ def model_card(card: Mapping[str, Any]) -> str:
     if card["private"]:
         lines += [
             f"- **Guarantee**: ({card['epsilon']:.4g}, {card['delta']:.3g})-differential privacy, "
-            f"{card['adjacency']}; the same history under replacement of one record: epsilon "
-            f"{card['epsilon_replace_one']:.4g}. It covers every run in the history below.",
+            f"{card['adjacency']}; the same runs under replacement of one record: epsilon "
+            f"{card['epsilon_replace_one']:.4g}. It covers every run in the last table.",
             f"- **Unit of privacy**: {card['unit_of_privacy']}.",
             f"- **Accounting**: {card['accounting']}.",
             f"- **Noise multiplier**: {card['noise_multiplier']:.5g}; clipping norm "
@@ -76,7 +76,7 @@ def model_card(card: Mapping[str, Any]) -> str:
             f"| {phase['method']} | {phase['steps']} | {phase['sampling_rate']:.6g} | "
             f"{phase['learning_rate']:g} |"
         )
-    lines += ["", "| charged to the data set | q | sigma | steps |", "|---|---|---|---|"]
+    lines += ["", "| runs that this guarantee covers | q | sigma | steps |", "|---|---|---|---|"]
     for entry in card["history"]:
         lines.append(
             f"| {entry['label'] or '-'} | {entry['rate']:.6g} | {entry['noise_multiplier']:.5g} | "

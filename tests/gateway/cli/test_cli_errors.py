@@ -10,6 +10,7 @@ import gateway.cli.demo
 import gateway.cli.setup
 import store.database
 from connectors.weights import WeightsError
+from gateway.settings import misspelt
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -145,3 +146,13 @@ def test_a_misspelt_variable_is_told(penname, monkeypatch: pytest.MonkeyPatch) -
     assert err.count("no setting") == 1
     assert "PENNAME_TRAINING_EPSLION is no setting and is not read; did you mean" in err
     assert "PENNAME_TRAINING_EPSILON" in err
+
+
+def test_what_counts_as_misspelt() -> None:
+    told = misspelt(
+        ["PENAME_PORT", "penname_job_proceses", "Penname_Data_Dir", "PENNAME_CACHE", "PENCIL"]
+    )
+    assert told == [
+        ("PENAME_PORT", "PENNAME_PORT"),
+        ("penname_job_proceses", "PENNAME_JOB_PROCESSES"),
+    ]

@@ -110,8 +110,14 @@ def test_mistakes_are_told_with_their_mend(folder: Path, trained: Path) -> None:
           "--encoder", folder / "tiny-bert")  # fmt: skip
     bad = folder / "bad.jsonl"
     bad.write_text('{"question": "what"}\n')
-    fails("bad.jsonl:1", "export", "--records", bad, "--out", folder / "x", "--data", folder,
+    fails("bad.jsonl:1: has no field 'answer'", "export", "--records", bad, "--out", folder / "x",
           "--encoder", folder / "tiny-bert")  # fmt: skip
+    bad.write_text("no JSON\n")
+    fails("bad.jsonl:1: is not JSON", "export", "--records", bad, "--out", folder / "x",
+          "--encoder", folder / "tiny-bert")  # fmt: skip
+    for epsilon in (0, "inf", "nan"):
+        with pytest.raises(CommandError, match="epsilon"):
+            run("export", "--records", bad, "--out", folder / "x", "--epsilon", epsilon)
     fails("needs --base", "train", "--stage", 2, "--data", folder / "private",
           "--out", folder / "y", "--decoder", folder / "decoder")  # fmt: skip
     fails("no dataset", "train", "--stage", 1, "--data", folder / "gone", "--out", folder / "y")
