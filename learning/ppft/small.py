@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -48,22 +48,24 @@ _CLEAN: Final = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One training run: ``epsilon`` infinite means no noise; ``text`` feeds the text (upper bound).
+    """One run: ``epsilon`` infinite means no noise.
 
-    ``further`` trains on `FURTHER` instead, with stage 1 alone.
+    Attributes:
+        kind: ``stage2`` adapts to noised rows.  ``text`` feeds the text itself (upper bound),
+            ``unadapted`` gives noised rows to the model that was adapted to clean ones (lower bound),
+            ``further`` trains on `FURTHER` instead, with stage 1 alone.
     """
 
     k: int
     epsilon: float = _CLEAN
     mechanism: Mechanism = "laplace"
-    text: bool = False
-    further: bool = False
+    kind: Literal["stage2", "text", "unadapted", "further"] = "stage2"
 
     @property
     def name(self) -> str:
         """Key in the results."""
-        if self.text or self.further:
-            return "text" if self.text else "further"
+        if self.kind != "stage2":
+            return self.kind
         noise = "clean" if math.isinf(self.epsilon) else f"{self.mechanism}-{self.epsilon:g}"
         return f"k{self.k}-{noise}"
 
@@ -75,7 +77,7 @@ CELLS: Final = (
     Cell(8, 150.0),
     Cell(16, 150.0),
     Cell(4, 150.0, "gaussian"),
-    Cell(4, text=True),
+    Cell(4, kind="text"),
     Cell(4, 300.0),
     Cell(4, 30.0),
     Cell(8, 75.0),
@@ -83,7 +85,8 @@ CELLS: Final = (
     Cell(4, 75.0, "gaussian"),
     Cell(8),
     Cell(16),
-    Cell(4, further=True),
+    Cell(4, kind="unadapted"),
+    Cell(4, kind="further"),
 )
 
 
@@ -244,6 +247,18 @@ class _Run:
         }
         self.keep(cell.name, {**self.judge(model, cell.k, noise), **spent, "bytes": size})
 
+    def lower_bound(self, cell: Cell) -> None:
+        """What is left of the model of clean rows when rows are noised and nothing adapts to that."""
+        clean = Cell(cell.k)
+        if clean.name not in self.results():
+            self.stage_two(clean)
+        model, _ = artefact.load(self.study.folder / "models" / clean.name, self.decoder())
+        found = {
+            f"{epsilon:g}": self.judge(model, cell.k, Noise.of(epsilon), ("own",))["own"]
+            for epsilon in (300.0, 150.0, 75.0, 30.0)
+        }
+        self.keep(cell.name, found)
+
     def upper_bound(self, cell: Cell) -> None:
         """The same decoder, LoRA and steps, fed with the text itself."""
         model = PpftModel.create(self.decoder(), self.study.encoder.dimensions, Lora())
@@ -299,12 +314,13 @@ def run(study: Study, cells: Sequence[Cell] = CELLS, say: Callable[[str], None] 
         if under_way.out_of_time():
             say("the budget of minutes is used up; the same command goes on from here")
             return False
-        if cell.text:
-            under_way.upper_bound(cell)
-        elif cell.further:
-            under_way.further(cell)
-        else:
-            under_way.stage_two(cell)
+        work = {
+            "stage2": under_way.stage_two,
+            "text": under_way.upper_bound,
+            "unadapted": under_way.lower_bound,
+            "further": under_way.further,
+        }
+        work[cell.kind](cell)
     return True
 
 

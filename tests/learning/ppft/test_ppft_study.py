@@ -115,8 +115,9 @@ def test_the_study_goes_on_where_it_stopped(data: Path, tmp_path: Path, decoder:
         Cell(4),
         Cell(4, 75.0),
         Cell(8, 150.0, "gaussian"),
-        Cell(4, text=True),
-        Cell(4, further=True),
+        Cell(4, kind="text"),
+        Cell(4, kind="unadapted"),
+        Cell(4, kind="further"),
     )
     late = Study(tmp_path, data, WordEncoder(), decoder, 0.0, (2, 1), 6, 0.004)
     assert not run(late, cells, said.append) and "budget" in said[-1]
@@ -131,7 +132,15 @@ def test_the_study_goes_on_where_it_stopped(data: Path, tmp_path: Path, decoder:
     assert run(study, cells, said.append)
     then = json.loads((tmp_path / "results.json").read_text())
     assert {name: then[name] for name in first} == first
-    assert set(then) - set(first) == {"k8-stage1", "k8-gaussian-150", "text", "further"}
+    assert set(then) - set(first) == {
+        "k8-stage1",
+        "k8-gaussian-150",
+        "text",
+        "unadapted",
+        "further",
+    }
+    assert set(then["unadapted"]) == {"300", "150", "75", "30"}
+    assert set(then["unadapted"]["75"]) == {"sst2", "ag_news", "pri_ddx"}
     assert set(then["further"]["shuffled"]) == set(FURTHER) == set(then["further"]["judged"])
     assert "text" in then["text"] and "own" not in then["text"]
     again = dataset.load(tmp_path / "data" / "k4-laplace-75").rows
