@@ -278,23 +278,11 @@ def measure(
     repeats: int,
     frozen: tuple[str, ...],
 ) -> dict[str, dict[str, Any]]:
-    """Seconds and bytes of every method."""
-    # What is not running still holds its memory, of which a GPU has less.
-    groups = [methods] if device == "cpu" else [(method,) for method in methods]
-    found: dict[str, dict[str, Any]] = {}
-    for group in groups:
-        found |= in_turns(shape, group, device, repeats, frozen)
-    return found
-
-
-def in_turns(
-    shape: Shape,
-    methods: tuple[str, ...],
-    device: str,
-    repeats: int,
-    frozen: tuple[str, ...],
-) -> dict[str, dict[str, Any]]:
-    """Seconds and bytes of methods that take turns, step by step."""
+    """Seconds and bytes of every method; on a CPU they take turns, step by step."""
+    if device != "cpu" and len(methods) > 1:
+        # What is not running still holds its memory, of which a GPU has less.
+        alone = [measure(shape, (method,), device, repeats, frozen) for method in methods]
+        return {method: row for found in alone for method, row in found.items()}
     # Forked from a process that has the libraries loaded and no GPU context.
     context = multiprocessing.get_context("fork")
     found: dict[str, dict[str, Any]] = {}

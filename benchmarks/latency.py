@@ -197,7 +197,6 @@ def measure(runs: int) -> dict[str, Any]:
         for name, size in (("short", 120), ("2k", 2_000), ("20k", 20_000)):
             text = text_of(size, 1)
             post(url, one(text), f"warm-{name}")
-
             direct = timed(same(direct_url, text, "d"), runs)
             warm = timed(same(url, text, f"warm-{name}"), runs)
             cold = timed(new(size, f"cold-{name}"), max(3, runs // 4))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from connectors.weights import MINILM_WEIGHTS, embedder_onnx, embedder_tokenizer
 from privacy.onnx import onnx_session
+from privacy.positions import positions
 from privacy.ppft.encoder import TokenEncoder, TokenStates
 
 MINILM: Final = "minilm"
@@ -98,7 +99,7 @@ class HuggingFaceTokens:
             tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
             for text in texts
         ]
-        piece = self._piece or min(512, _positions(model)) - 2
+        piece = self._piece or min(512, positions(model.config.to_dict(), 512)) - 2
         pieces = _pieces([list(f["input_ids"]) for f in found], piece)
         first = _either(tokenizer.cls_token_id, tokenizer.bos_token_id)
         last = _either(tokenizer.sep_token_id, tokenizer.eos_token_id)
@@ -143,14 +144,6 @@ def token_encoder(
     if name_or_path == MINILM:
         return MiniLmTokens(threads)
     return HuggingFaceTokens(name_or_path, device)
-
-
-def _positions(model: Any) -> int:
-    """Return how many tokens a model can number; RoBERTa's kin begin behind the padding's number."""
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)
-    limit = int(getattr(model.config, "max_position_embeddings", 512))
-    return limit if padding is None else limit - padding - 1
 
 
 def _pieces(ids: Sequence[Sequence[int]], size: int) -> list[tuple[int, Sequence[int]]]:

@@ -58,10 +58,7 @@ class TunedModels:
         """
         model = self.get(tenant_id, name)
         with self._lock:
-            self._check_file(model)
-            loaded = self._loaded.get(model.id)
-            if loaded is None:
-                loaded = self._loaded[model.id] = self._load(model)
+            loaded = self._in_memory(model)
             self._loaded.move_to_end(model.id)
             while len(self._loaded) > _KEPT:
                 self._loaded.popitem(last=False)
@@ -79,13 +76,16 @@ class TunedModels:
         with self._lock:
             self._loaded.pop(model.id, None)
 
-    def _check_file(self, model: TunedModel) -> None:
-        """Let go of a model in memory whose values were deleted."""
+    def _in_memory(self, model: TunedModel) -> Tuned:
+        """Return a model, loaded if it was not; one whose values were deleted is let go."""
         try:
             self._services.files.get(model.tenant_id, model.file_id)
+            if model.id not in self._loaded:
+                self._loaded[model.id] = self._load(model)
         except NotFound:
             self._loaded.pop(model.id, None)
             raise unavailable("The file of this model was deleted.", "model_damaged") from None
+        return self._loaded[model.id]
 
     def _load(self, model: TunedModel) -> Tuned:
         try:
@@ -98,7 +98,7 @@ class TunedModels:
                 return method(model.method).load(package, base, LocalSite(models_dir))
         except (UnknownBase, UnknownMethod, MethodError) as error:
             raise unavailable(str(error), "model_not_loadable") from None
-        except ApiError:
+        except (ApiError, NotFound):
             raise
         except Exception as error:
             raise unavailable(

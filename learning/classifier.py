@@ -20,9 +20,9 @@ from learning.bitfit.losses import classification_loss
 from learning.methods.base import Answer, Unanswerable
 from learning.rows import Rows, question
 from learning.tasks import Prepared, config_of
+from privacy.positions import positions
 
 _BATCH: Final = 32
-_NUMBERED_BEHIND_PADDING: Final = frozenset({"roberta", "xlm-roberta", "camembert"})
 
 
 class EncoderClassifier(nn.Module):
@@ -125,15 +125,8 @@ class TunedClassifier:
 def _tokenizer(base: Path, max_length: int) -> Tokenizer:
     tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(min(max_length, _positions(config_of(base), max_length)))
+    tokenizer.enable_truncation(min(max_length, positions(config_of(base), max_length)))
     return tokenizer
-
-
-def _positions(config: Mapping[str, Any], otherwise: int) -> int:
-    """Return how many tokens a base can number; RoBERTa's kin begin behind the padding's number."""
-    limit = int(config.get("max_position_embeddings", otherwise))
-    behind = config.get("model_type") in _NUMBERED_BEHIND_PADDING
-    return limit - int(config.get("pad_token_id") or 0) - 1 if behind else limit
 
 
 def _encode(base: Path, rows: Rows, labels: tuple[str, ...], max_length: int) -> TensorData:

@@ -45,3 +45,8 @@ class Entry:
     def derived(self) -> bool:
         """Whether the substitute follows from other entries, or is a marker that several share."""
         return self.fine_type == MENTION or self.detail.get("restore") == "no"
+
+
+def is_marker(substitute: str) -> bool:
+    """Say whether a substitute is a placeholder such as ``[PERSON_1]``, which is read in any case."""
+    return substitute.startswith("[")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from privacy.restoration import Pair
-from privacy.substitution.entry import FAMILY, GIVEN, INITIAL, MENTION, Entry
+from privacy.substitution.entry import FAMILY, GIVEN, INITIAL, MENTION, Entry, is_marker
 from privacy.substitution.phone_pairs import phone_pairs
 from privacy.types import PHONE
 
@@ -21,13 +21,13 @@ def restoration_pairs(entries: Iterable[Entry]) -> list[Pair]:
         if entry.fine_type == MENTION:
             pairs.extend(_initialled(entry))
             pairs.extend(_joined(entry))
-        if entry.type == PHONE and not entry.substitute.startswith("["):
+        if entry.type == PHONE and not is_marker(entry.substitute):
             pairs.extend(phone_pairs(entry.substitute, entry.original))
     return list(dict.fromkeys(pairs))
 
 
 def _kind(entry: Entry) -> str:
-    if entry.substitute.startswith("["):
+    if is_marker(entry.substitute):
         return "placeholder"
     if entry.fine_type == MENTION:
         return "mention"

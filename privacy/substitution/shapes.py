@@ -7,6 +7,8 @@ exact. Any other spelling is an entity of its own: it costs a draw, but nothing 
 
 import re
 
+from privacy.substitution.entry import is_marker
+
 _WORD_START = re.compile(r"(?:^|(?<=[\s\-'’]))[^\W\d_]")
 _GAP = re.compile(r"\s+")
 _SHORT_ACRONYM = 5
@@ -51,7 +53,7 @@ def _case(flat: str, canonical: str, substitute: str) -> str | None:
     if flat == canonical:
         return substitute
     upper, lower = canonical.upper(), canonical.lower()
-    if upper == lower or substitute.startswith("["):
+    if upper == lower or is_marker(substitute):
         return None
     if flat == upper and substitute.upper() != substitute:
         return substitute.upper()

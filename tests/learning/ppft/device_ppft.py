@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from on_device import DEVICE, NAME, SIMULATED, exchanged
+from ppft_examples import EXAMPLES
 from ppft_tiny import DIMENSIONS, WordEncoder, encoder_folder
 
 from connectors.token_encoder import HuggingFaceTokens
@@ -18,25 +19,13 @@ from learning.ppft import artefact, dataset
 from learning.ppft.decoder import load_decoder
 from learning.ppft.export import Limits, encode, export, export_public
 from learning.ppft.generate import Sampling, Step, answers, generate
-from learning.ppft.model import Example, Lora, PpftModel
+from learning.ppft.model import Lora, PpftModel
 from learning.ppft.server.batcher import Batcher, Job
 from learning.ppft.train import Plan, train
 from privacy.ppft.noise import Noise
 from privacy.ppft.prompt import Record
 from privacy.ppft.tasks import Task
 from privacy.randomness import SeededRandomness
-
-
-def rows(count: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(count, DIMENSIONS)).astype(np.float32)
-
-
-EXAMPLES = [
-    Example(rows(1, 1), Task.SENTIMENT, "positive"),
-    Example(rows(7, 2), Task.TOPIC, "Sports"),
-    Example(rows(3, 3), Task.ANSWER, "it is fine"),
-    Example(rows(0, 4), Task.CHOICE, "none"),
-]
 
 
 def new_model(decoder: Path, device: str, dtype: str = "float32") -> PpftModel:

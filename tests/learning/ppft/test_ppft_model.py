@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from ppft_examples import EXAMPLES
 from ppft_tiny import DIMENSIONS
 
 from learning.ppft.align import ridge
@@ -23,18 +24,6 @@ def model(decoder: Path) -> PpftModel:
             if "lora_B" in name:
                 parameter.normal_(std=0.5)
     return made
-
-
-def rows(n: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=(n, DIMENSIONS)).astype(np.float32)
-
-
-EXAMPLES = [
-    Example(rows(1, 1), Task.SENTIMENT, "positive"),
-    Example(rows(7, 2), Task.TOPIC, "Sports"),
-    Example(rows(3, 3), Task.ANSWER, "it is fine"),
-    Example(rows(0, 4), Task.CHOICE, "none"),
-]
 
 
 def test_the_sequence_is_bos_prefix_instruction_answer_eos(model: PpftModel) -> None:

@@ -1,0 +1,21 @@
+"""How many tokens an encoder can read, by its configuration."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_BEHIND_PADDING: Final = frozenset({"roberta", "xlm-roberta", "camembert"})
+
+
+def positions(config: Mapping[str, Any], otherwise: int) -> int:
+    """Return how many tokens a model can number, special ones included.
+
+    RoBERTa and its kin number the first token one behind the padding's number.
+
+    Args:
+        config: The model's ``config.json``.
+        otherwise: For a model without a table of positions.
+    """
+    limit = int(config.get("max_position_embeddings", otherwise))
+    if config.get("model_type") not in _BEHIND_PADDING:
+        return limit
+    return limit - int(config.get("pad_token_id") or 0) - 1
