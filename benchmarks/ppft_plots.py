@@ -81,10 +81,10 @@ def _texts(results: dict[str, Any], panel: Any) -> None:
     }
     series["decoder that knows the noise"] = [
         (epsilon, name)
-        for epsilon, name in _points(results, "inversion-")
-        if name.split("-")[1] == name.rsplit("-", 1)[1]
+        for epsilon, name in _points(results, "inversion-k4-")
+        if name.split("-")[2] == name.rsplit("-", 1)[1]
     ]
-    series["decoder that does not"] = _points(results, "inversion-clean-on-")
+    series["decoder that does not"] = _points(results, "inversion-k4-clean-on-")
     for label, points in series.items():
         y = [results[name]["symptom_recall"] for _, name in points]
         panel.plot([epsilon for epsilon, _ in points], y, marker="o", label=label)

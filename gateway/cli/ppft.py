@@ -177,10 +177,11 @@ def attack(
     budget_minutes: Annotated[
         float, typer.Option("--budget-minutes", help="No inversion decoder is begun after it.")
     ] = 60.0,
+    device: Device = "cpu",
     threads: Threads = 1,
 ) -> None:
     """Attack one's own rows: retrieval, inference, reconstruction, inversion; goes on where it stopped."""
     from gateway.cli import ppft_run
 
     ppft_run.use_threads(threads)
-    ppft_run.attack(out, data, inversion, budget_minutes)
+    ppft_run.attack(out, data, inversion, budget_minutes, device)

@@ -211,11 +211,13 @@ def study(out: Path, data: Path, minutes: float, device: str) -> None:
     _say(f"{out / 'results.json'}: {'complete' if finished else 'begun; run again to go on'}")
 
 
-def attack(out: Path, data: Path, inversion: bool, minutes: float) -> None:
+def attack(out: Path, data: Path, inversion: bool, minutes: float, device: str) -> None:
     from learning.ppft.attacks.report import AttackStudy, run
 
     decoder = _decoder_folder("smollm2") if inversion else None
-    run(AttackStudy(out, data, token_encoder(), decoder, minutes, _sanitisers()), _say)
+    place, _ = _place(device)
+    plan = AttackStudy(out, data, token_encoder(), decoder, minutes, _sanitisers(), device=place)
+    run(plan, _say)
 
 
 def _sanitisers() -> tuple[tuple[str, Callable[[str], str]], ...]:

@@ -86,7 +86,7 @@ def export_public(
     meta = Meta(encoder.name, encoder.dimensions, k, public=True, corpora=tuple(corpora))
     return RowData(
         meta,
-        [_clean_rows(item, k) for item in encoded.states],
+        [clean_rows(item, k) for item in encoded.states],
         [record.task for record in encoded.records],
         [record.answer for record in encoded.records],
         [
@@ -96,7 +96,8 @@ def export_public(
     )
 
 
-def _clean_rows(item: TokenStates, k: int) -> NDArray[np.float32]:
+def clean_rows(item: TokenStates, k: int) -> NDArray[np.float32]:
+    """Return the rows of a text without noise: pooled, of norm 1."""
     return unit(pool(item.states, k)).astype(np.float32)
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
+import torch
 
-from learning.device import claim, dtype_of
+from learning.device import dtype_of
 from learning.ppft import artefact, corpora, dataset
 from learning.ppft.align import align_clean, align_noisy
 from learning.ppft.decoder import Decoder, load_decoder
@@ -173,8 +174,8 @@ class _Run:
         return time.monotonic() - self.began > 60.0 * self.study.minutes
 
     def decoder(self) -> Decoder:
-        device = claim(self.study.device)
-        return load_decoder(self.study.decoder, str(device), dtype_of(device))
+        device = self.study.device
+        return load_decoder(self.study.decoder, device, dtype_of(torch.device(device)))
 
     def events(self, name: str) -> Callable[[dict[str, Any]], None]:
         def also(event: dict[str, Any]) -> None:

@@ -19,17 +19,29 @@ from learning.ppft.attacks.measures import read_facts
 from learning.ppft.attacks.patients import Patient, read_patients
 from learning.ppft.attacks.reconstruction import reconstruct
 from learning.ppft.attacks.rows import infer_attributes, retrieve
-from learning.ppft.export import Encoded, export_public, windows
+from learning.ppft.export import Encoded, clean_rows, export_public, windows
 from privacy.ppft.encoder import TokenEncoder, TokenStates
 from privacy.ppft.noise import Noise
 from privacy.ppft.prompt import Record
-from privacy.ppft.rows import obfuscate, pool, unit
+from privacy.ppft.rows import obfuscate
 from privacy.ppft.tasks import Task
 from privacy.randomness import SystemRandomness
 
 EPSILONS: Final = (None, 600.0, 300.0, 150.0, 75.0, 30.0)
 WINDOWS: Final = (4, 8, 16)
-INVERTED_K: Final = 4
+# (k, ε that the decoder learns from, ε of the rows that it is given); the unaware one meets every ε.
+INVERSIONS: Final[tuple[tuple[int, float | None, tuple[float | None, ...]], ...]] = (
+    (4, None, (None, 150.0, 75.0, 30.0)),
+    (4, 75.0, (75.0,)),
+    (4, 150.0, (150.0,)),
+    (4, 30.0, (30.0,)),
+    (16, 75.0, (75.0,)),
+    (8, 75.0, (75.0,)),
+    (16, 150.0, (150.0,)),
+    (8, 150.0, (150.0,)),
+    (16, 30.0, (30.0,)),
+    (8, 30.0, (30.0,)),
+)
 Rows = NDArray[np.float32]
 Sanitiser = Callable[[str], str]
 
@@ -47,6 +59,7 @@ class AttackStudy:
         sanitisers: Text mechanisms to compare with, by name.
         steps: Steps of an inverter.
         victims: Patients whose texts are inverted or sanitised.
+        device: Where inverters are trained, as torch names it.
     """
 
     out: Path
@@ -57,6 +70,7 @@ class AttackStudy:
     sanitisers: tuple[tuple[str, Sanitiser], ...] = ()
     steps: int = 80
     victims: int = 60
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +121,7 @@ def sentences_attacked(
 ) -> dict[str, Any]:
     """Retrieval of ordinary sentences' windows (SST-2) among their own few thousand."""
     noise, source = Noise.of(epsilon), SystemRandomness()
-    clean = np.concatenate([unit(pool(s.states, k)) for s in states]).astype(np.float32)
+    clean = np.concatenate([clean_rows(s, k) for s in states])
     flat = np.concatenate([obfuscate(s.states, k, noise, source) for s in states])
     truth: NDArray[np.int64] = np.arange(len(clean), dtype=np.int64)
     return {"retrieval": retrieve(flat, truth, clean)}
@@ -120,12 +134,8 @@ def rows_attacked(target: Target, k: int, noise: Noise) -> dict[str, Any]:
         [obfuscate(s.states, k, noise, source) for s in people]
         for people in (target.known_states, target.victim_states)
     ]
-    clean = np.concatenate([unit(pool(s.states, k)) for s in target.victim_states]).astype(
-        np.float32
-    )
-    others = np.concatenate([unit(pool(s.states, k)) for s in target.known_states]).astype(
-        np.float32
-    )
+    clean = np.concatenate([clean_rows(s, k) for s in target.victim_states])
+    others = np.concatenate([clean_rows(s, k) for s in target.known_states])
     gallery = np.concatenate([clean, others])
     truth = np.arange(len(clean), dtype=np.int64)
     flat = np.concatenate(noised[1])
@@ -139,14 +149,14 @@ def rows_attacked(target: Target, k: int, noise: Noise) -> dict[str, Any]:
 def texts_reconstructed(target: Target, k: int, noise: Noise) -> dict[str, float]:
     """What a reader learns of the victims' texts put together from other patients' windows."""
     source = SystemRandomness()
-    gallery = np.concatenate([unit(pool(s.states, k)) for s in target.known_states])
+    gallery = np.concatenate([clean_rows(s, k) for s in target.known_states])
     texts = [
         window
         for person, s in zip(target.known, target.known_states, strict=True)
         for window in windows(person.text, s.offsets, k)
     ]
     rows = [obfuscate(s.states, k, noise, source) for s in target.victim_states]
-    return read_facts(reconstruct(rows, gallery.astype(np.float32), texts), target.victims)
+    return read_facts(reconstruct(rows, gallery, texts), target.victims)
 
 
 def texts_read(target: Target, sanitise: Sanitiser) -> dict[str, float]:
@@ -157,10 +167,7 @@ def texts_read(target: Target, sanitise: Sanitiser) -> dict[str, float]:
 def texts_attacked(encoder: TokenEncoder, target: Target, sanitise: Sanitiser) -> dict[str, float]:
     """Attribute inference from sanitised texts, by one who sanitises other patients' texts alike."""
     rows = [
-        [
-            unit(pool(s.states, INVERTED_K)).astype(np.float32)
-            for s in encoder.encode([sanitise(p.text) for p in people])
-        ]
+        [clean_rows(s, 4) for s in encoder.encode([sanitise(p.text) for p in people])]
         for people in (target.known, target.victims)
     ]
     return infer_attributes(target.known, rows[0], target.victims, rows[1])
@@ -191,46 +198,48 @@ class _Results:
 def _invert_all(
     study: AttackStudy, decoder: Path, results: _Results, target: Target, began: float
 ) -> None:
-    """Train an inverter per knowledge of the noise; the unaware one meets every ε."""
-    for trained, tested in (
-        (None, (None, 150.0, 75.0, 30.0)),
-        (75.0, (75.0,)),
-        (150.0, (150.0,)),
-        (30.0, (30.0,)),
-    ):
-        names = [f"inversion-{_name(trained)}-on-{_name(epsilon)}" for epsilon in tested]
+    """Train an inverter for each window and knowledge of the noise."""
+    for k, trained, tested in INVERSIONS:
+        names = [f"inversion-k{k}-{_name(trained)}-on-{_name(epsilon)}" for epsilon in tested]
         if all(name in results.values for name in names):
             continue
         if time.monotonic() - began > 60.0 * study.minutes:
             return
-        model = _inverter(study, decoder, target, trained)
+        model = _inverter(study, decoder, target, k, trained)
         for name, epsilon in zip(names, tested, strict=True):
-            found = invert(model, _noised(target.victim_states, epsilon))
+            found = invert(model, _noised(target.victim_states, k, epsilon))
             results.keep(name, {**read_facts(found, target.victims), "example": found[0]})
 
 
-def _inverter(study: AttackStudy, decoder: Path, target: Target, epsilon: float | None) -> Any:
+def _inverter(
+    study: AttackStudy, decoder: Path, target: Target, k: int, epsilon: float | None
+) -> Any:
+    import torch
+
+    from learning.device import dtype_of
     from learning.ppft.align import align_clean, align_noisy
     from learning.ppft.decoder import load_decoder
     from learning.ppft.model import Lora, PpftModel
     from learning.ppft.train import Plan
 
-    model = PpftModel.create(load_decoder(decoder), study.encoder.dimensions, Lora())
+    device = torch.device(study.device)
+    loaded = load_decoder(decoder, study.device, dtype_of(device))
+    model = PpftModel.create(loaded, study.encoder.dimensions, Lora())
     texts = [p.text for p in target.known]
     records = [Record(Task.EXTRACT, question=text, answer=text) for text in texts]
     encoded = Encoded(records, list(target.known_states), texts)
-    public = export_public(encoded, study.encoder, INVERTED_K)
+    public = export_public(encoded, study.encoder, k)
     align_clean(model, public)
     if epsilon is not None:
         align_noisy(model, public.rows, Noise.of(epsilon), SystemRandomness())
-    rows = _noised(target.known_states, epsilon)
+    rows = _noised(target.known_states, k, epsilon)
     train_inverter(model, rows, texts, Plan(steps=study.steps, batch=8), lambda event: None)
     return model
 
 
-def _noised(states: Sequence[TokenStates], epsilon: float | None) -> list[Rows]:
+def _noised(states: Sequence[TokenStates], k: int, epsilon: float | None) -> list[Rows]:
     source, noise = SystemRandomness(), Noise.of(epsilon)
-    return [obfuscate(item.states, INVERTED_K, noise, source) for item in states]
+    return [obfuscate(item.states, k, noise, source) for item in states]
 
 
 def _name(epsilon: float | None) -> str:
