@@ -243,7 +243,9 @@ class Run:
             # A worker gives up a little before the lease ends, so that two never run side by side.
             "lease_seconds": 0.8 * settings.job_lease_seconds,
         }
-        self.folder.prepare(spec, _counts(job.history), rows, public)
+        self._collect()  # what a run that died left unread is no sign of life of this one
+        self._moved = None
+        self.folder.prepare(spec, _counts(self.job.history), rows, public)
         self._adopted(self._engine.submit(job.id, job.attempts, self.folder.path))
         started = NewEvent(
             f"Attempt {job.attempts}: the job runs on engine {self._engine.name}.",

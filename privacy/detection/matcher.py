@@ -82,15 +82,14 @@ class KnownMatcher:
     """
 
     def __init__(self, originals: Iterable[tuple[str, str]]) -> None:
-        words: dict[tuple[str, str], _Pattern] = {}
-        squeezed: dict[tuple[str, str], _Pattern] = {}
+        # One form may have several: "ROSE" is sought in capitals alone, "Rose" is not.
+        words: dict[_Pattern, None] = {}
+        squeezed: dict[_Pattern, None] = {}
         for surface, type_ in originals:
-            for pattern in _word_patterns(surface, type_):
-                words.setdefault((pattern.form, pattern.type), pattern)
-            for pattern in _squeezed_patterns(surface, type_):
-                squeezed.setdefault((pattern.form, pattern.type), pattern)
-        self._words = tuple(words.values())
-        self._squeezed = tuple(squeezed.values())
+            words.update(dict.fromkeys(_word_patterns(surface, type_)))
+            squeezed.update(dict.fromkeys(_squeezed_patterns(surface, type_)))
+        self._words = tuple(words)
+        self._squeezed = tuple(squeezed)
         self._word_automaton = _automaton(self._words)
         self._squeezed_automaton = _automaton(self._squeezed)
 

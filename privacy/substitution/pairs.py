@@ -27,6 +27,8 @@ def restoration_pairs(entries: Iterable[Entry]) -> list[Pair]:
 
 
 def _kind(entry: Entry) -> str:
+    if entry.fine_type == MENTION and " " in entry.substitute:
+        return "mention"  # of markers, too: only so the white space between them comes back
     if is_marker(entry.substitute):
         return "placeholder"
     if entry.fine_type == MENTION:

@@ -1,7 +1,7 @@
 """The planner: spans in, pieces and charged draws out; pure, so it can run inside a transaction."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -209,7 +209,7 @@ def _settle(
     swept = known.find(item.text, item.spans)
     spans = _with_initials(item.text, _merge(wanted, swept))
     pieces = resolver.pieces(item.text, spans, mentions)
-    left = _untouched(swept, pieces)
+    left = _untouched(item, swept, pieces, known)
     pieces += resolver.pieces(item.text, left, mentions)
     for token, substitute in glued_tokens(item.text, pieces):
         if memory.get(MENTION, EXACT_PREFIX + token) is None:
@@ -217,18 +217,25 @@ def _settle(
     return Settled(item, rewrite(item.text, pieces), tuple(dict.fromkeys(mentions)))
 
 
-def _untouched(swept: Sequence[Span], pieces: Sequence[Piece]) -> list[Span]:
+def _untouched(
+    item: TextItem, swept: Sequence[Span], pieces: Sequence[Piece], known: KnownOriginals
+) -> list[Span]:
     """Return the known originals that stand where nothing is replaced.
 
     A title, a suffix or a legal form stays, unless the session knows the word as somebody's name.
     """
     ordered = sorted(pieces, key=lambda piece: piece.start)
-    starts = [piece.start for piece in ordered]
+    ends = [piece.end for piece in ordered]
     left = []
     for span in swept:
-        before = bisect_left(starts, span.end) - 1
-        if before < 0 or ordered[before].end <= span.start:
+        place = bisect_right(ends, span.start)
+        piece = ordered[place] if place < len(ordered) else None
+        if piece is None or piece.start >= span.end:
             left.append(span)
+        elif piece.start > span.start or piece.end < span.end:
+            # Of a longer original a part is replaced: what is around it may be one of its own.
+            masks = [replace(p, replacement="X".ljust(p.end - p.start, "x")) for p in ordered]
+            return known.find(rewrite(item.text, masks), item.spans)
     return left
 
 

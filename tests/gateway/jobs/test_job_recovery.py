@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,7 @@ from jobs_gateway import CANARY, rows
 
 from gateway.jobs import run as run_module
 from gateway.jobs.budget import cost_of
+from gateway.jobs.supervisor import Supervisor
 from learning.methods.registry import method
 from store.job_rows import Job, total_steps
 from store.ledger import Ledger
@@ -180,3 +182,41 @@ def test_who_lost_the_lease_lets_go_and_the_worker_ends_by_itself(bench: Bench) 
     assert supervisor._engine.poll(job.handle) == "ended"
     assert bench.job(made.id).owner == "else"
     assert not (bench.folder(made.id) / "data.jsonl").exists()
+
+
+class Queue:
+    """An engine that never comes to a job."""
+
+    name = "local"
+    stopped = 0
+
+    def submit(self, job_id: str, attempt: int, folder: Path) -> str:
+        return f"{job_id}-{attempt}"
+
+    def poll(self, handle: str) -> str:
+        return "running"
+
+    def stop(self, handle: str, *, force: bool = False) -> None:
+        self.stopped += 1
+
+
+def test_who_waits_for_a_place_does_not_count_as_hung(bench: Bench) -> None:  # type: ignore[valid-type]
+    made = bench.create()
+    folder = bench.folder(made.id)
+    folder.mkdir(parents=True)
+    left = {"kind": "message", "message": "unread", "data": {"step": 2}}
+    (folder / "events.jsonl").write_text(json.dumps(left) + "\n")
+    engine = Queue()
+    settings = bench.settings(job_stall_minutes=0.001)
+    supervisor = Supervisor(settings, bench.db, bench.files, engine)
+    for _ in range(3):
+        supervisor.tick()
+        time.sleep(0.1)
+    assert "unread" in bench.messages(made.id)
+    assert engine.stopped == 0 and bench.job(made.id).status == "running"
+    with open(folder / "events.jsonl", "a") as file:
+        file.write(json.dumps({**left, "message": "its own"}) + "\n")
+    supervisor.tick()
+    time.sleep(0.1)
+    supervisor.tick()
+    assert engine.stopped > 0  # it has begun, and does nothing

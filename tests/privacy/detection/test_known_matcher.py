@@ -86,6 +86,13 @@ def test_an_acronym_that_is_a_word_is_found_in_capitals_only() -> None:
     assert found([("US", LOC)], "TELL US NOW, ALL OF YOU, THIS IS ALL IN CAPITALS") == []
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_spelling_in_capitals_hides_no_other(order: int) -> None:
+    text = "They met Rose there."
+    (span,) = KnownMatcher([("ROSE", PERSON), ("Rose", PERSON)][::order]).find(text)
+    assert text[span.start : span.end] == "Rose"
+
+
 def test_full_names_with_everyday_words_need_none() -> None:
     assert found([("Mark Rose", PERSON)], "mark rose left") == ["mark rose"]
 

@@ -122,6 +122,18 @@ def test_what_stays_of_a_name_is_replaced_where_it_is_known_as_one(
     assert again.texts == plan.texts and not again.changes
 
 
+def test_what_stays_of_a_name_may_be_part_of_two_originals(planner: Planner) -> None:
+    items = [
+        _item("Ask Judge about it.", ("Judge", "PERSON")),
+        _item("Judge Kessler AG sells glass.", ("Judge Kessler AG", "ORG")),
+    ]
+    first = planner.plan(items, SessionContext())
+    item = _item("I met Judge Kessler Brandt", ("Judge Kessler Brandt", "PERSON"))
+    plan = planner.plan([item], SessionContext(first.entries))
+    assert not plan.known.find(plan.texts[0])
+    assert _restored(plan, first.entries) == [item.text]
+
+
 @pytest.mark.parametrize(("surface", "kind"), ODD)
 def test_a_resent_odd_spelling_draws_nothing(planner: Planner, surface: str, kind: str) -> None:
     """A process that has settled nothing yet comes to the same text from the session's map."""
@@ -252,6 +264,18 @@ def test_every_spelling_has_a_placeholder_of_its_own(phi: WordVectors, pools: Po
         plan = planner.plan([item], SessionContext(entries))
         entries += plan.entries
         assert _restored(plan, entries) == [item.text]
+
+
+@pytest.mark.parametrize("name", ["Ilse  Varga", "Ilse\nVarga", "Ilse \tVarga", "Ilse\nde la Cruz"])
+def test_white_space_between_two_placeholders_comes_back(
+    phi: WordVectors, pools: PoolSet, name: str
+) -> None:
+    base = compile_rules(load_policy("balanced"), phi)
+    broke = Ruleset(base.rules, session_epsilon=0.0, on_budget="placeholder")
+    item = _item(f"Ask {name}; {name} knows.", (name, "PERSON"))
+    plan = Planner(broke, pools, SeededRandomness(1), _hash).plan([item], SessionContext())
+    assert _restored(plan) == [item.text]
+    assert plan.texts[0].count("[PERSON_") == 4
 
 
 def test_a_literal_placeholder_is_not_reused(phi: WordVectors, pools: PoolSet) -> None:
