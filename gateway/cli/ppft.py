@@ -65,11 +65,14 @@ def export(
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", help="Data folder whose ledger is charged.")
     ] = None,
+    device: Annotated[
+        str, typer.Option("--device", help="Of an encoder other than minilm: cpu or cuda.")
+    ] = "cpu",
 ) -> None:
     """Customer's side: encode, noise, write a dataset; charge the ledger's account ppft."""
     from gateway.cli import ppft_run
 
-    source = ppft_run.Source(tuple(corpus or ()), records, data, most, slots, encoder, k)
+    source = ppft_run.Source(tuple(corpus or ()), records, data, most, slots, encoder, k, device)
     if public:
         ppft_run.export_public_data(source, out)
     else:

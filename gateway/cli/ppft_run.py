@@ -46,6 +46,7 @@ class Source:
     slots: int
     encoder: str
     k: int
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +268,7 @@ def _substituted() -> Callable[[str], str]:
 def _encoded(source: Source) -> tuple[TokenEncoder, Encoded]:
     if not source.names and source.records is None:
         raise CommandError("name a --corpus or a file of --records")
-    encoder = token_encoder(source.encoder)
+    encoder = token_encoder(source.encoder, _place(source.device)[0])
     found = list(_records(source))
     encoded = encode(found, encoder, source.k, Limits(slots=source.slots))
     if not encoded.records:

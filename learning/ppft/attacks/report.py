@@ -208,7 +208,7 @@ def _invert_all(
         model = _inverter(study, decoder, target, k, trained)
         for name, epsilon in zip(names, tested, strict=True):
             found = invert(model, _noised(target.victim_states, k, epsilon))
-            results.keep(name, {**read_facts(found, target.victims), "example": found[0]})
+            results.keep(name, read_facts(found, target.victims))
 
 
 def _inverter(

@@ -106,6 +106,8 @@ def test_mistakes_are_told_with_their_mend(folder: Path, trained: Path) -> None:
     fails("name a --corpus", "export", "--out", folder / "x")
     fails("needs --data", "export", "--corpus", "sst2", "--out", folder / "x",
           "--encoder", folder / "tiny-bert")  # fmt: skip
+    fails("gpu9 is no device", "export", "--corpus", "sst2", "--out", folder / "x", "--data", folder,
+          "--encoder", folder / "tiny-bert", "--device", "gpu9")  # fmt: skip
     fails("unknown corpus", "export", "--corpus", "nope", "--out", folder / "x", "--data", folder,
           "--encoder", folder / "tiny-bert")  # fmt: skip
     bad = folder / "bad.jsonl"
