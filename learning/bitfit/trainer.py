@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from learning.bitfit.accountant import COARSE, Accountant, calibrate
@@ -133,6 +135,7 @@ class _Run:
         self.sigma = 0.0
         self.done = 0
         self.skipped = 0
+        self.padding_checked = not config.private
         self.started = time.monotonic()
         self.done_before = 0
 
@@ -221,8 +224,9 @@ class _Run:
             group["lr"] = phase.learning_rate * self._schedule(step, phase)
         losses: list[Tensor] = []
         for indices in microbatches(sampler.draw(), self.config.microbatch):
-            batch = {k: v.to(self.device) for k, v in self.data.batch(indices).items()}
-            losses.append(engine.accumulate(self.loss, batch))
+            if not self.padding_checked and isinstance(engine, PrivateModel):
+                self.padding_checked = self._verify_padding(engine, indices)
+            losses.append(engine.accumulate(self.loss, self._batch(indices)))
         if self.config.private:
             # Before the release: a crash in between can only overstate what was spent.
             self.account.charge(self.config.rate_of(phase), self.sigma, label=phase.method)
@@ -232,6 +236,19 @@ class _Run:
         if self.done % every == 0:
             mean = torch.cat(losses).mean().item() if losses and self.config.report_loss else None
             self._tell("step", phase, mean)
+
+    def _batch(self, indices: NDArray[np.int64]) -> dict[str, Tensor]:
+        return {name: value.to(self.device) for name, value in self.data.batch(indices).items()}
+
+    def _verify_padding(self, engine: PrivateModel, indices: NDArray[np.int64]) -> bool:
+        """Look whether a record depends on the length of the others; False when all have one."""
+        batch = self._batch(indices)
+        for row in range(len(indices)):
+            alone = self._batch(indices[row : row + 1])
+            if any(alone[name].shape[1:] != value.shape[1:] for name, value in batch.items()):
+                engine.verify_padding(self.loss, batch, row, alone)
+                return True
+        return False
 
     def _schedule(self, step: int, phase: Phase) -> float:
         steps = self.config.steps_of(phase)

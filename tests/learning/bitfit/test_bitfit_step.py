@@ -166,6 +166,36 @@ def test_losses_that_couple_examples_are_refused() -> None:
     assert float(released(private).norm()) == 0
 
 
+def test_a_head_at_zero_hides_no_coupling() -> None:
+    """The loss is the same whatever the features, and no gradient flows into them."""
+
+    def centred(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        features = torch.tanh(model.body(batch["x"]))
+        return torch.as_tensor(model.classifier(features - features.mean(0)).sum(1))
+
+    model = Model()
+    nn.init.zeros_(model.classifier.weight)
+    private = make_private(model, PrivacySettings(0.0, 1.0))
+    with pytest.raises(PrivacyError, match="other examples"):
+        private.accumulate(centred, batch_of(4))
+
+
+@pytest.mark.parametrize("method", ["bitfit", "full"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_first_batch_with_an_example_that_is_not_finite(method: Any, row: int) -> None:
+    batch = batch_of(4)
+    batch["scale"][row] = torch.nan
+    private = make_private(Model(), PrivacySettings(0.0, 1.0), method=method)
+    private.accumulate(loss, batch)
+    assert private.skipped == 1 and private._verified
+    assert torch.isfinite(released(private)).all()
+    # Two that are not leave too little to compare: the next batch is looked at.
+    private = make_private(Model(), PrivacySettings(0.0, 1.0), method=method)
+    private.accumulate(loss, {name: value[[row, row, 1]] for name, value in batch.items()})
+    with pytest.raises(PrivacyError, match="other examples"):
+        private.accumulate(lambda m, b: loss(m, b) / len(b["x"]), batch_of(4))
+
+
 def test_language_model_loss_averages_over_own_tokens() -> None:
     class Bigram(nn.Module):
         def __init__(self) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from learning.bitfit import (
     Event,
     FineTuning,
     Phase,
+    PrivacyError,
     TensorData,
     apply_delta,
     read_card,
@@ -327,6 +329,31 @@ def test_data_is_cut_to_the_longest_of_a_batch() -> None:
     assert batch["labels"].tolist() == [0, 1]
     itself = tokenized([[5], [6, 7]]).batch(torch.tensor([0, 1]).numpy())
     assert itself["labels"].tolist() == [[5, -100], [6, 7]]
+
+
+class MeanOfEverything(nn.Module):
+    """Padding weighs in unless the mask is obeyed."""
+
+    def __init__(self, masked: bool) -> None:
+        super().__init__()
+        self.masked = masked
+        self.words, self.classifier = nn.Embedding(30, 4), nn.Linear(4, 2)
+        nn.init.zeros_(self.classifier.weight)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
+        mask = (attention_mask if self.masked else torch.ones_like(attention_mask))[:, :, None]
+        mean = (self.words(input_ids) * mask).sum(1) / mask.sum(1)
+        return SimpleNamespace(logits=self.classifier(mean))
+
+
+def test_records_whose_gradient_depends_on_the_length_of_others_are_refused() -> None:
+    records = tokenized([[5, 6, 7, 8, 9][: 1 + i % 5] for i in range(RECORDS)], [0, 1] * 20)
+    run = config(expected_batch=RECORDS, phases=(Phase(epochs=2),))
+    assert train(MeanOfEverything(True), records, run).status == "completed"
+    with pytest.raises(PrivacyError, match="length of the other"):
+        train(MeanOfEverything(False), records, run)
+    of_one_length = tokenized([[5 + i % 9, 6] for i in range(RECORDS)], [0, 1] * 20)
+    assert train(MeanOfEverything(False), of_one_length, run).status == "completed"
 
 
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:
