@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from learning.bitfit import PrivacyError, PrivacySettings, make_private
 from learning.bitfit.clipping import factors
+from learning.bitfit.ghost import squared_norms
 from learning.bitfit.losses import causal_lm_loss
 from learning.bitfit.noise import SeededNoise, SystemNoise
 
@@ -286,6 +287,21 @@ def test_frozen_weights_do_not_switch_clipping_off() -> None:
 def test_settings_are_checked(wrong: Any) -> None:
     with pytest.raises(ValueError, match="must be"):
         PrivacySettings(**{"noise_multiplier": 1.0, "expected_batch": 1.0, **wrong})
+
+
+@pytest.mark.parametrize("length", [4, 64])
+def test_a_ghost_norm_is_never_smaller_than_the_gradient(length: int) -> None:
+    """States nearly equal at all positions, output gradients that cancel: rounding is all there is."""
+    layer = nn.Linear(32, 32)
+    x = torch.randn(200, 1, 32) + 1e-4 * torch.randn(200, length, 32)
+    grad = torch.randn(200, length, 32)
+    grad -= grad.mean(1, keepdim=True)
+    exact = torch.einsum("bti,bto->boi", x.double(), grad.double()).square().sum((1, 2))
+    assert (squared_norms(layer, [(x, grad)]) >= exact * (1 - 1e-6)).all()
+    # Where nothing cancels it is hardly larger.
+    x = torch.randn(20, length, 32)
+    exact = torch.einsum("bti,bto->boi", x, grad[:20]).square().sum((1, 2))
+    torch.testing.assert_close(squared_norms(layer, [(x, grad[:20])]), exact, rtol=1e-3, atol=0.0)
 
 
 def test_ghost_clipping_takes_its_products_in_full_precision() -> None:
