@@ -135,7 +135,8 @@ class _Run:
         self.sigma = 0.0
         self.done = 0
         self.skipped = 0
-        self.padding_checked = not config.private
+        self.padding_checked = False
+        self.shapes: dict[str, torch.Size] = {}
         self.started = time.monotonic()
         self.done_before = 0
 
@@ -224,9 +225,10 @@ class _Run:
             group["lr"] = phase.learning_rate * self._schedule(step, phase)
         losses: list[Tensor] = []
         for indices in microbatches(sampler.draw(), self.config.microbatch):
-            if not self.padding_checked and isinstance(engine, PrivateModel):
-                self.padding_checked = self._verify_padding(engine, indices)
-            losses.append(engine.accumulate(self.loss, self._batch(indices)))
+            batch = self._batch(indices)
+            if isinstance(engine, PrivateModel) and not self.padding_checked:
+                self.padding_checked = self._verify_padding(engine, batch, indices)
+            losses.append(engine.accumulate(self.loss, batch))
         if self.config.private:
             # Before the release: a crash in between can only overstate what was spent.
             self.account.charge(self.config.rate_of(phase), self.sigma, label=phase.method)
@@ -240,12 +242,17 @@ class _Run:
     def _batch(self, indices: NDArray[np.int64]) -> dict[str, Tensor]:
         return {name: value.to(self.device) for name, value in self.data.batch(indices).items()}
 
-    def _verify_padding(self, engine: PrivateModel, indices: NDArray[np.int64]) -> bool:
+    def _verify_padding(
+        self, engine: PrivateModel, batch: dict[str, Tensor], indices: NDArray[np.int64]
+    ) -> bool:
         """Look whether a record depends on the length of the others; False when all have one."""
-        batch = self._batch(indices)
+        shapes = {name: value.shape[1:] for name, value in batch.items()}
+        if shapes == self.shapes:  # once is enough where every record has one shape
+            return False
+        self.shapes = shapes
         for row in range(len(indices)):
             alone = self._batch(indices[row : row + 1])
-            if any(alone[name].shape[1:] != value.shape[1:] for name, value in batch.items()):
+            if any(alone[name].shape[1:] != shape for name, shape in shapes.items()):
                 engine.verify_padding(self.loss, batch, row, alone)
                 return True
         return False

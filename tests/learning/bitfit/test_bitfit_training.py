@@ -8,8 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
@@ -113,6 +115,53 @@ def test_two_phases_share_one_account() -> None:
     assert not torch.equal(result.values[name], base[name])
     assert all(parameter.requires_grad for parameter in result.model.parameters())
     assert not any(m._backward_pre_hooks or m._forward_hooks for m in result.model.modules())
+
+
+def test_what_is_drawn_is_what_is_charged() -> None:
+    """Records without a gradient and noise of all ones show the scale; the records asked for, q."""
+
+    class Asked(TensorData):
+        def batch(self, indices: NDArray[np.int64]) -> dict[str, Tensor]:
+            asked.append(len(indices))
+            return super().batch(indices)
+
+    class Ones:
+        def normal(self, size: int, device: torch.device) -> Tensor:
+            return torch.ones(size)
+
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        return torch.as_tensor(0.0 * model(batch["x"]).sum(1))
+
+    asked: list[int] = []
+    ends: list[int] = []
+    body = nn.Linear(2, 2)
+    nn.init.zeros_(body.bias)
+    result = train(
+        body,
+        Asked({"x": torch.ones(RECORDS, 2)}),
+        config(
+            noise_multiplier=4.0,
+            max_grad_norm=0.5,
+            optimizer="sgd",
+            head=None,
+            microbatch=RECORDS,
+            phases=(Phase(epochs=50), Phase(epochs=50, expected_batch=4, learning_rate=0.01)),
+        ),
+        loss=loss,
+        noise=Ones(),
+        randomness=SeededRandomness(1),
+        on_step=lambda step: ends.append(len(asked)) if step in (0, 200) else None,
+    )
+    charged = result.account.history
+    assert [entry.steps for entry in charged] == [200, 500]
+    moved = sum(
+        e.steps * rate * e.noise_multiplier * 0.5 / (e.rate * RECORDS)
+        for e, rate in zip(charged, (5e-3, 0.01), strict=True)
+    )
+    assert -result.values["bias"][0].item() == pytest.approx(moved, rel=1e-4)
+    for entry, start, end in zip(charged, ends, (ends[1], None), strict=True):
+        records = sum(asked[start:end])
+        assert records == pytest.approx(entry.rate * entry.steps * RECORDS, rel=0.05)
 
 
 def test_biases_only_leave_the_rest_bit_equal() -> None:
