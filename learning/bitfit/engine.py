@@ -85,7 +85,7 @@ class PrivateModel:
         self._sum = torch.zeros(self._width, dtype=dtype, device=first.device)
         self._skipped = torch.zeros((), dtype=torch.int64, device=first.device)
         self._mismatch = torch.zeros((), dtype=torch.bool, device=first.device)
-        self._verified = False
+        self._verified = 0  # examples that were compared, up to 2
         low = settings.autocast is not None or any(
             item.parameter.dtype in (torch.bfloat16, torch.float16) for item in trained
         )
@@ -151,7 +151,7 @@ class PrivateModel:
         size = checks.batch_size(batch)
         if size == 0:
             return torch.zeros(0, device=self._sum.device)
-        if not self._verified and size > 1:
+        if self._verified < min(size, 2):
             self._verify(loss, batch)
         losses = self._backward(loss, batch)
         norms = self._capture.norms()
@@ -206,9 +206,10 @@ class PrivateModel:
         self._backward(loss, batch)
         finite = torch.isfinite(self._capture.norms())
         self._clear_gradients()
-        if int(finite.sum()) > 1:
+        compared = min(int(finite.sum()), 2)
+        if self._verified < compared:
             checks.verify_independence(self._probe, loss, checks.rows_of(batch, finite))
-            self._verified = True
+            self._verified = compared
 
     def _forward(self, loss: Loss, batch: Batch) -> Tensor:
         checks.refuse_training_batch_norm(self.model)

@@ -289,24 +289,32 @@ def test_batch_in_the_second_dimension_is_refused_even_when_sizes_agree() -> Non
             private.accumulate(weighted, {"x": torch.randn(ROWS, length, 4)})
 
 
-def test_bias_used_outside_its_layer_is_refused() -> None:
-    class Functional(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.Linear(4, 4)
+class Functional(nn.Module):
+    """Uses a parameter of its layer once more, outside of it: always, or in training only."""
 
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.as_tensor(self.inner(x) * torch.sigmoid(self.inner.bias))
+    def __init__(self, name: str, hidden: bool = False) -> None:
+        super().__init__()
+        self.inner, self.name, self.hidden = nn.Linear(4, 4), name, hidden
 
-    model = Functional()
-    private = make_private(model, PrivacySettings(0.0, 1.0), head=None)
+    def forward(self, x: Tensor) -> Tensor:
+        out = torch.as_tensor(self.inner(x))
+        if self.hidden and not self.training:
+            return out
+        return out * torch.sigmoid(self.inner.get_parameter(self.name).sum())
+
+
+@pytest.mark.parametrize("rows", [1, ROWS])
+@pytest.mark.parametrize(("name", "method"), [("bias", "bitfit"), ("weight", "full")])
+def test_a_parameter_used_outside_its_layer_is_refused(name: str, method: Any, rows: int) -> None:
+    private = make_private(Functional(name), PrivacySettings(0.0, 1.0), method=method, head=None)
     with pytest.raises(PrivacyError, match="outside its layer"):
-        private.accumulate(weighted, {"x": torch.randn(ROWS, 4)})
-    # Where the first check has nothing to compare, the sums give it away.
-    private = make_private(model, PrivacySettings(0.0, 1.0), head=None)
-    private.accumulate(weighted, {"x": torch.randn(1, 4)})
-    with pytest.raises(PrivacyError, match="do not add up"):
-        private.step(torch.optim.SGD(private.parameters, lr=1.0))
+        private.accumulate(weighted, {"x": torch.randn(rows, 4)})
+    if method == "bitfit":
+        # What the first check does not see, which is without dropout, the sums give away.
+        private = make_private(Functional(name, True), PrivacySettings(0.0, 1.0), head=None)
+        private.accumulate(weighted, {"x": torch.randn(rows, 4)})
+        with pytest.raises(PrivacyError, match="do not add up"):
+            private.step(torch.optim.SGD(private.parameters, lr=1.0))
 
 
 def test_unused_parameter_is_refused_by_name() -> None:

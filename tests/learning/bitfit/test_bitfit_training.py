@@ -269,6 +269,19 @@ def test_resume_never_replays_noise(tmp_path: Path) -> None:
     assert any(not torch.equal(ends[0][name], value) for name, value in ends[1].items())
 
 
+def test_a_step_that_may_not_be_taken_draws_nothing() -> None:
+    """A worker writes each step down before it is taken, and refuses what is not reserved."""
+    noise = Recorded(1)
+
+    def take(step: int) -> None:
+        if step == 3:
+            raise RuntimeError("no such step is reserved")
+
+    with pytest.raises(RuntimeError, match="reserved"):
+        train(model(), data(), config(), noise=noise, on_step=take)
+    assert len(noise.given) == 3
+
+
 def test_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     train(model(), data(), config(), checkpoint_dir=tmp_path, should_stop=StopAfter(2))
     with pytest.raises(CheckpointError, match="another configuration"):
