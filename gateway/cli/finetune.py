@@ -178,9 +178,7 @@ def _follow(jobs: JobStore, tenant: str, job_id: str) -> None:
         TextColumn("{task.fields[told]}"),
     )
     last = 0
-    figures: dict[
-        str, Any
-    ] = {}  # metrics are not in every event; they stay until there are newer ones
+    figures: dict[str, Any] = {}  # the last metrics stay until there are newer ones
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=None, status="queued", told="")
         while True:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from learning.bitfit.capture import Capture
 from learning.bitfit.errors import PrivacyError
+from learning.bitfit.ghost import full_precision
 from learning.bitfit.losses import Batch, Loss
 from learning.bitfit.select import Trained, batch_norms
 
@@ -84,7 +85,7 @@ class Probe:
         with evaluating(self.model):
             self.capture.begin_forward()
             losses = checked_losses(self.forward(loss, batch), size)
-            with self.capture.recording(size):
+            with self.capture.recording(size), full_precision():
                 torch.autograd.backward(losses[row])
         exact = torch.stack([_square(item) for item in self.trained]).sum().sqrt()
         for item in self.trained:
