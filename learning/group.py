@@ -1,8 +1,9 @@
 """The processes of one job: rank 0 is the worker, it starts the others, and they end together.
 
 Every other rank holds a pipe from rank 0 and ends when that closes, however rank 0 came to its end; rank 0
-ends when one of them dies.  Only rank 0 writes to the job's folder and obeys signals.  What the ranks
-exchange stays on the loopback interface, because sums travel there before the noise is in them.
+ends when one of them dies.  Only rank 0 obeys signals and writes to the job's folder, but for the report
+of a fault.  What the ranks exchange stays on the loopback interface, because sums travel there before the
+noise is in them.
 """
 
 import os

@@ -22,6 +22,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -106,8 +107,7 @@ class Folder:
 
     def emit(self, message: str, kind: EventKind, data: Mapping[str, Any]) -> None:
         """Append one report in a single write: a reader never sees half a line with a line break."""
-        line = {"message": message, "kind": kind, "data": dict(data), "at": time.time()}
-        os.write(self._events, json.dumps(line).encode() + b"\n")
+        os.write(self._events, _line(message, kind, data))
 
     def finish(self, result: Mapping[str, Any]) -> None:
         draft = self.path / ".result.json"
@@ -116,6 +116,11 @@ class Folder:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path / "result.json")
+
+
+def _line(message: str, kind: EventKind, data: Mapping[str, Any]) -> bytes:
+    line = {"message": message, "kind": kind, "data": dict(data), "at": time.time()}
+    return json.dumps(line).encode() + b"\n"
 
 
 class Stop:
@@ -227,6 +232,9 @@ def _report(error: BaseException, path: Path, rank: int) -> int:
     places = "".join(f"  {frame.filename}:{frame.lineno} {frame.name}\n" for frame in frames)
     print(f"{name}\n{places}", file=sys.stderr, end="")
     if name not in _TOLD:
+        last = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        with suppress(OSError), open(path / "events.jsonl", "ab") as file:
+            file.write(_line(f"Process {rank} met {name}{last}.", "message", {}))
         return 1
     print(str(error), file=sys.stderr)
     if rank:

@@ -1,7 +1,7 @@
 """`penname finetune`: train from the command line, watch, and draw what was seen."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from gateway.jobs.supervisor import Supervisor, make_engine
 from gateway.services import Services
 from gateway.settings import Settings
 from store.errors import NotFound
-from store.job_rows import TERMINAL, Job, JobEvent
+from store.job_rows import TERMINAL, Job
 from store.jobs import JobStore
 
 _LOOK_SECONDS: Final = 0.3
@@ -178,6 +178,7 @@ def _follow(jobs: JobStore, tenant: str, job_id: str) -> None:
         TextColumn("{task.fields[told]}"),
     )
     last = 0
+    figures: dict[str, Any] = {}  # the last metrics stay until there are newer ones
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=None, status="queued", told="")
         while True:
@@ -185,7 +186,8 @@ def _follow(jobs: JobStore, tenant: str, job_id: str) -> None:
             for event in jobs.events(tenant, job_id, after=last, limit=500):
                 last = event.number
                 if "epsilon" in event.data:
-                    bar.update(task, told=_told(event, job.reserved_epsilon))
+                    figures |= {"eta_seconds": None, **event.data}
+                    bar.update(task, told=_told(figures, job.reserved_epsilon))
                 elif event.kind == "message":
                     bar.console.print(event.message, markup=False, highlight=False)
             bar.update(
@@ -196,8 +198,7 @@ def _follow(jobs: JobStore, tenant: str, job_id: str) -> None:
             time.sleep(_LOOK_SECONDS)
 
 
-def _told(event: JobEvent, reserved: float) -> str:
-    data = event.data
+def _told(data: Mapping[str, Any], reserved: float) -> str:
     parts = [f"epsilon {data['epsilon']:.3f} of {reserved:.3f}"]
     if data.get("eta_seconds"):
         parts.append(f"{data['eta_seconds']:.0f} s left")

@@ -134,6 +134,8 @@ class Capture:
         def hook(module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> None:
             if not (torch.is_grad_enabled() and output.requires_grad):
                 return
+            if self._recording and not item.written_out:
+                return  # checkpointing computes it once more; the gradient comes to the first output
             x = (args[0] if args else next(iter(kwargs.values()))).detach()
             key = id(item.parameter)
             self._calls[key] = self._calls.get(key, 0) + 1

@@ -85,11 +85,12 @@ class PrivateModel:
         self._sum = torch.zeros(self._width, dtype=dtype, device=first.device)
         self._skipped = torch.zeros((), dtype=torch.int64, device=first.device)
         self._mismatch = torch.zeros((), dtype=torch.bool, device=first.device)
-        self._verified = False
+        self._verified = 0  # examples that were compared, up to 2
         low = settings.autocast is not None or any(
             item.parameter.dtype in (torch.bfloat16, torch.float16) for item in trained
         )
         self._tolerance = 5e-2 if low else 1e-3
+        self._probe = checks.Probe(model, self._capture, trained, self._forward, self._tolerance)
         self._ghost = [item for item in trained if not item.written_out]
         if self._ghost and low:
             raise PrivacyError(
@@ -150,7 +151,7 @@ class PrivateModel:
         size = checks.batch_size(batch)
         if size == 0:
             return torch.zeros(0, device=self._sum.device)
-        if not self._verified and size > 1:
+        if self._verified < min(size, 2):
             self._verify(loss, batch)
         losses = self._backward(loss, batch)
         norms = self._capture.norms()
@@ -196,11 +197,19 @@ class PrivateModel:
         for parameter, wanted in self._frozen:
             parameter.requires_grad_(wanted)
 
+    def verify_padding(self, loss: Loss, batch: Batch, row: int, alone: Batch) -> None:
+        """Raise PrivacyError unless example ``row`` of a padded batch is to the model what it is alone."""
+        checks.verify_padding(self._probe, loss, batch, row, alone)
+
     def _verify(self, loss: Loss, batch: Batch) -> None:
-        checks.verify_independence(
-            self.model, loss, batch, self._capture, self.trained, self._forward, self._tolerance
-        )
-        self._verified = True
+        # Examples that count nothing would say of the others that they cannot be told apart.
+        self._backward(loss, batch)
+        finite = torch.isfinite(self._capture.norms())
+        self._clear_gradients()
+        compared = min(int(finite.sum()), 2)
+        if self._verified < compared:
+            checks.verify_independence(self._probe, loss, checks.rows_of(batch, finite))
+            self._verified = compared
 
     def _forward(self, loss: Loss, batch: Batch) -> Tensor:
         checks.refuse_training_batch_norm(self.model)
@@ -216,7 +225,7 @@ class PrivateModel:
         with self._capture.recording(size):
             if self._ghost:
                 # Gradients of matrices would be thrown away: only the way to everything else is run.
-                with full_precision():
+                with full_precision(), checks.reentrant_refused():
                     torch.autograd.backward(losses.sum(), retain_graph=True, inputs=self._ends())
             else:
                 torch.autograd.backward(losses.sum())
@@ -258,9 +267,8 @@ class PrivateModel:
         """The second pass cannot leave an example out of a graph, so a new one is made."""
         self._clear_gradients()
         self._skipped += (~finite).sum()
-        kept = {name: value[finite.to(value.device)] for name, value in batch.items()}
         rest = losses.detach().clone()
-        rest[finite] = self.accumulate(loss, kept)
+        rest[finite] = self.accumulate(loss, checks.rows_of(batch, finite))
         return rest
 
     def _split(self, flat: Tensor) -> list[Tensor]:

@@ -49,18 +49,26 @@ def squared_norms(module: nn.Module, uses: list[tuple[Tensor, Tensor]]) -> Tenso
             are joined before the norm is taken.
 
     Returns:
-        ``(B,)``.
+        ``(B,)``, rounded up: where positions nearly cancel, rounding could hide most of a norm.
     """
     pairs = [as_matrices(module, x, grad) for x, grad in uses]
     inputs = torch.cat([x for x, _ in pairs], 1) if len(pairs) > 1 else pairs[0][0]
     grads = torch.cat([g for _, g in pairs], 1) if len(pairs) > 1 else pairs[0][1]
     if isinstance(module, nn.Embedding):
         same = inputs[:, :, None] == inputs[:, None, :]
-        return (same * (grads @ grads.transpose(1, 2))).sum((1, 2))
+        squares = (same * (grads @ grads.transpose(1, 2))).sum((1, 2))
+        return _rounded_up(squares, grads.norm(dim=2))
+    lengths = inputs.norm(dim=2) * grads.norm(dim=2)
     positions = inputs.shape[1]
     if 2 * positions * positions <= inputs.shape[2] * grads.shape[2]:
         gram_in = inputs @ inputs.transpose(1, 2)
         gram_out = grads @ grads.transpose(1, 2)
-        return (gram_in * gram_out).sum((1, 2))
+        return _rounded_up((gram_in * gram_out).sum((1, 2)), lengths)
     one_by_one = [(g.T @ x).square().sum() for x, g in zip(inputs, grads, strict=True)]
-    return torch.stack(one_by_one)
+    return _rounded_up(torch.stack(one_by_one), lengths)
+
+
+def _rounded_up(squares: Tensor, lengths: Tensor) -> Tensor:
+    """Add what rounding may have taken from a sum whose terms have the norms ``lengths`` ``(B, T)``."""
+    error = 8 * torch.finfo(squares.dtype).eps * lengths.sum(1).square()
+    return squares.clamp(min=0) + error

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from learning.bitfit.accountant import COARSE, Accountant, calibrate
@@ -133,6 +135,8 @@ class _Run:
         self.sigma = 0.0
         self.done = 0
         self.skipped = 0
+        self.padding_checked = False
+        self.shapes: dict[str, torch.Size] = {}
         self.started = time.monotonic()
         self.done_before = 0
 
@@ -221,7 +225,9 @@ class _Run:
             group["lr"] = phase.learning_rate * self._schedule(step, phase)
         losses: list[Tensor] = []
         for indices in microbatches(sampler.draw(), self.config.microbatch):
-            batch = {k: v.to(self.device) for k, v in self.data.batch(indices).items()}
+            batch = self._batch(indices)
+            if isinstance(engine, PrivateModel) and not self.padding_checked:
+                self.padding_checked = self._verify_padding(engine, batch, indices)
             losses.append(engine.accumulate(self.loss, batch))
         if self.config.private:
             # Before the release: a crash in between can only overstate what was spent.
@@ -232,6 +238,24 @@ class _Run:
         if self.done % every == 0:
             mean = torch.cat(losses).mean().item() if losses and self.config.report_loss else None
             self._tell("step", phase, mean)
+
+    def _batch(self, indices: NDArray[np.int64]) -> dict[str, Tensor]:
+        return {name: value.to(self.device) for name, value in self.data.batch(indices).items()}
+
+    def _verify_padding(
+        self, engine: PrivateModel, batch: dict[str, Tensor], indices: NDArray[np.int64]
+    ) -> bool:
+        """Look whether a record depends on the length of the others; False when all have one."""
+        shapes = {name: value.shape[1:] for name, value in batch.items()}
+        if shapes == self.shapes:  # once is enough where every record has one shape
+            return False
+        self.shapes = shapes
+        for row in range(len(indices)):
+            alone = self._batch(indices[row : row + 1])
+            if any(alone[name].shape[1:] != shape for name, shape in shapes.items()):
+                engine.verify_padding(self.loss, batch, row, alone)
+                return True
+        return False
 
     def _schedule(self, step: int, phase: Phase) -> float:
         steps = self.config.steps_of(phase)

@@ -136,6 +136,9 @@ class DpBitfit:
             "delta": delta,
             "batch_size": round(run.expected_batch),
             "noise_multiplier": sigma,
+            "epsilon_replace_one": _account([history]).epsilon(
+                delta, "replace_one", interval=COARSE
+            ),
         }
         shown |= {"steps": run.total_steps, "n_epochs": sum(p.epochs for p in run.phases)}
         return Plan(
@@ -148,14 +151,8 @@ class DpBitfit:
         )
 
     def epsilon(self, histories: Sequence[Sequence[Mapping[str, Any]]], delta: float) -> float:
-        entries = [
-            Entry(e["rate"], e["noise_multiplier"], e["steps"], e["label"])
-            for history in histories
-            for e in history
-            if e["steps"]
-        ]
         # A coarse grid is still an upper bound, by some thousandths.
-        return Accountant(entries).epsilon(delta, interval=COARSE)
+        return _account(histories).epsilon(delta, interval=COARSE)
 
     def run(self, work: Work) -> Result | None:
         from learning.methods._bitfit_run import run
@@ -164,6 +161,15 @@ class DpBitfit:
 
     def load(self, package: Path, base: Path, site: Site) -> Tuned:
         return task_of(base).load(package, base)
+
+
+def _account(histories: Sequence[Sequence[Mapping[str, Any]]]) -> Accountant:
+    return Accountant(
+        Entry(e["rate"], e["noise_multiplier"], e["steps"], e["label"])
+        for history in histories
+        for e in history
+        if e["steps"]
+    )
 
 
 def _default_phases() -> list[PhaseSettings]:

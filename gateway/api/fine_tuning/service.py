@@ -195,10 +195,12 @@ def _name(body: CreateJob, tenant_id: str) -> str:
 def _first_events(
     job: Job, rows: Rows, labels: tuple[str, ...], labels_given: bool
 ) -> list[NewEvent]:
+    # Who gives a size of the data set has reasons not to tell the number of rows.
+    size = job.spec["shown"].get("dataset_size") or len(rows)
     events = [
         NewEvent(f"Created fine-tuning job: {job.id}"),
         NewEvent(
-            f"The files are valid: {len(rows)} rows. Reserved epsilon {job.reserved_epsilon:.4g} "
+            f"The files are valid: {size} rows. Reserved epsilon {job.reserved_epsilon:.4g} "
             f"at delta {job.delta:.3g} in the account {job.account} for {job.steps_total} steps.",
             data={"epsilon_reserved": job.reserved_epsilon, "delta": job.delta},
         ),

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from connectors.jobs.base import worker_environment
 from connectors.jobs.local import LocalEngine
 from connectors.jobs.ray import RayEngine
+from gateway.jobs.folder import JobFolder
 from learning.worker import Folder
 
 
@@ -78,6 +80,8 @@ def test_an_unexpected_fault_is_logged_without_its_message(tmp_path: Path) -> No
     log = engine.logs(handle, tmp_path)
     assert log.startswith("JSONDecodeError\n") and "worker.py:" in log
     assert "Oberhuber" not in log and "Expecting" not in log
+    (report,), _ = JobFolder(tmp_path.parent, tmp_path.name).reports(0)
+    assert re.fullmatch(r"Process 0 met JSONDecodeError at \w+\.py:\d+\.", report["message"])
     assert (tmp_path / "worker.log").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "result.json").exists()  # worth another try
     assert engine.logs(handle, tmp_path / "nowhere") == ""

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from job_process import settings_for
 from jobs_gateway import TINY, rows
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 from gateway.bootstrap import build_services
@@ -63,6 +65,30 @@ def test_train_list_plot_and_cancel(folder: Path) -> None:
         penname("pause", made["id"])
     with pytest.raises(CommandError, match="no such fine-tuning job"):
         penname("watch", "ftjob-0")
+
+
+def test_progress_shows_epsilon_time_left_and_the_public_loss(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    update = Progress.update
+
+    def recording(bar: Progress, *args: Any, **fields: Any) -> None:
+        shown.append(fields.get("told", ""))
+        update(bar, *args, **fields)
+
+    monkeypatch.setattr(Progress, "update", recording)
+    words = ("--model", TINY, "--epsilon", "2", "--set", "steps=6", "--set", "checkpoint_every=2")
+    penname(
+        "create", str(folder / "train.jsonl"), *words, "--validation", str(folder / "public.jsonl")
+    )
+    told = [text for text in shown if text]
+    spent = [float(text.split()[1]) for text in told]
+    assert spent == sorted(spent) and 0 < spent[-1] <= 2.0 and " of 1.99" in told[0]
+    assert any("s left" in text for text in told) and "s left" not in told[-1]
+    assert "valid_loss" not in told[0]
+    first = next(i for i, text in enumerate(told) if "valid_loss" in text)
+    assert all("valid_accuracy" in text for text in told[first:])
 
 
 def test_faults_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,11 @@ def test_steps_of_a_job_that_is_paused_after_a_crash_are_charged(bench: Bench) -
     assert len(Ledger(bench.db).rows("acme", accounts=["dpsgd"])) == 1
 
 
+def test_a_size_that_was_given_is_told_instead_of_the_number_of_rows(bench: Bench) -> None:  # type: ignore[valid-type]
+    told = [bench.messages(bench.create(**more).id)[1] for more in ({}, {"dataset_size": 75})]
+    assert "60 rows" in told[0] and "75 rows" in told[1]
+
+
 def test_a_worker_counts_on_from_what_the_account_knows(bench: Bench) -> None:  # type: ignore[valid-type]
     folder = JobFolder(bench.data_dir / "jobs", "ftjob-1")
     folder.make()

@@ -122,6 +122,7 @@ def test_a_worker_that_always_dies_fails_its_job(
     assert job.spent_epsilon == 0.0 and Ledger(bench.db).rows("acme") == []
     log = (bench.folder(made.id) / "worker.log").read_text()
     assert "classifier.py" in log and CANARY not in log
+    assert any(m.startswith("Process 0 met SafetensorError at ") for m in bench.messages(made.id))
 
 
 def test_a_folder_beyond_its_quota_ends_the_job(bench: Bench) -> None:  # type: ignore[valid-type]
@@ -182,6 +183,28 @@ def test_who_lost_the_lease_lets_go_and_the_worker_ends_by_itself(bench: Bench) 
     assert supervisor._engine.poll(job.handle) == "ended"
     assert bench.job(made.id).owner == "else"
     assert not (bench.folder(made.id) / "data.jsonl").exists()
+
+
+def test_a_worker_that_does_not_stop_when_asked_is_ended_and_charged(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,  # type: ignore[valid-type]
+) -> None:
+    monkeypatch.setattr(run_module, "_GRACE_SECONDS", 1.0)
+    made = bench.create(steps=20_000)
+    supervisor = bench.supervisor()
+    supervisor.start()
+    try:
+        job = bench.until(made.id, lambda j: j.steps_done > 0)
+        worker = worker_of(job)
+        worker.suspend()
+        bench.jobs.want("acme", made.id, "cancel", cost_of(method("dp_bitfit"), job.delta))
+        done = bench.until(made.id, lambda j: j.status == "cancelled", seconds=20)
+    finally:
+        supervisor.stop()
+    assert is_gone(worker)
+    assert done.steps_taken >= job.steps_taken > 0 and done.spent_epsilon
+    (row,) = Ledger(bench.db).rows("acme", accounts=["dpsgd"])
+    assert row.epsilon == done.spent_epsilon
 
 
 class Queue:

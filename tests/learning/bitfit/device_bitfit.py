@@ -58,7 +58,7 @@ def data(task: Loss) -> TensorData:
             "input_ids": ids,
             "attention_mask": mask,
             "position_ids": torch.arange(6).expand(RECORDS, 6),
-            "labels": labels if task is classification_loss else ids,
+            "labels": labels if task is classification_loss else ids.masked_fill(mask == 0, -100),
         }
     )
 

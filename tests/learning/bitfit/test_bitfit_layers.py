@@ -123,8 +123,7 @@ def test_shared_tied_and_head_first(method: Any, brute_force: Any) -> None:
     torch.testing.assert_close(norms, total)
 
 
-@pytest.mark.parametrize("reentrant", [True, False])
-def test_gradient_checkpointing(reentrant: bool, brute_force: Any) -> None:
+def two_layers() -> tuple[nn.Module, Batch]:
     config = BertConfig(
         vocab_size=20,
         hidden_size=8,
@@ -134,21 +133,50 @@ def test_gradient_checkpointing(reentrant: bool, brute_force: Any) -> None:
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    model = BertForSequenceClassification(config).double()
-    batch = {"x": torch.randint(0, 20, (ROWS, 5))}
+    positions = torch.arange(5).expand(ROWS, 5)
+    batch = {"x": torch.randint(0, 20, (ROWS, 5)), "positions": positions}
+    return BertForSequenceClassification(config).double(), batch
 
-    def loss(model: nn.Module, batch: Batch) -> Tensor:
-        return torch.sin(model(input_ids=batch["x"]).logits).sum(1)
 
+def of_logits(model: nn.Module, batch: Batch) -> Tensor:
+    ids, positions = batch["x"], batch["positions"]
+    mask = torch.ones_like(ids)
+    return torch.sin(model(input_ids=ids, position_ids=positions, attention_mask=mask).logits).sum(
+        1
+    )
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_gradient_checkpointing(reentrant: bool, brute_force: Any) -> None:
+    model, batch = two_layers()
     names = [n for n, _ in model.named_parameters() if n.endswith("bias")]
-    expected = brute_force(model, loss, batch, names)
+    expected = brute_force(model, of_logits, batch, names)
     model.gradient_checkpointing_enable({"use_reentrant": reentrant})
     model.train()
     private = make_private(model, PrivacySettings(0.0, 1.0))
-    private.accumulate(loss, batch)
-    ours = private.per_example(loss, batch)
+    private.accumulate(of_logits, batch)
+    ours = private.per_example(of_logits, batch)
     for name in names:
         torch.testing.assert_close(ours[name], expected[name], rtol=1e-7, atol=1e-10)
+
+
+def test_ghost_clipping_with_gradient_checkpointing(brute_force: Any) -> None:
+    model, batch = two_layers()
+    names = [n for n, _ in model.named_parameters()]
+    expected = brute_force(model, of_logits, batch, names)
+    flat = torch.cat([g.flatten(1) for g in expected.values()], 1)
+    model.train()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    bound = float(flat.norm(dim=1).median())
+    private = make_private(model, PrivacySettings(0.0, 1.0, bound, "abadi"), method="full")
+    for _ in range(2):
+        private.accumulate(of_logits, batch)
+        clipped = flat * (bound / flat.norm(dim=1)).clamp(max=1)[:, None]
+        torch.testing.assert_close(private._sum, clipped.sum(0), rtol=1e-5, atol=1e-7)
+        private._sum.zero_()
+    model.gradient_checkpointing_enable({"use_reentrant": True})
+    with pytest.raises(PrivacyError, match="use_reentrant.: False"):
+        private.accumulate(of_logits, batch)
 
 
 def test_checkpointing_that_cuts_the_graph_is_refused() -> None:
@@ -261,24 +289,32 @@ def test_batch_in_the_second_dimension_is_refused_even_when_sizes_agree() -> Non
             private.accumulate(weighted, {"x": torch.randn(ROWS, length, 4)})
 
 
-def test_bias_used_outside_its_layer_is_refused() -> None:
-    class Functional(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = nn.Linear(4, 4)
+class Functional(nn.Module):
+    """Uses a parameter of its layer once more, outside of it: always, or in training only."""
 
-        def forward(self, x: Tensor) -> Tensor:
-            return torch.as_tensor(self.inner(x) * torch.sigmoid(self.inner.bias))
+    def __init__(self, name: str, hidden: bool = False) -> None:
+        super().__init__()
+        self.inner, self.name, self.hidden = nn.Linear(4, 4), name, hidden
 
-    model = Functional()
-    private = make_private(model, PrivacySettings(0.0, 1.0), head=None)
+    def forward(self, x: Tensor) -> Tensor:
+        out = torch.as_tensor(self.inner(x))
+        if self.hidden and not self.training:
+            return out
+        return out * torch.sigmoid(self.inner.get_parameter(self.name).sum())
+
+
+@pytest.mark.parametrize("rows", [1, ROWS])
+@pytest.mark.parametrize(("name", "method"), [("bias", "bitfit"), ("weight", "full")])
+def test_a_parameter_used_outside_its_layer_is_refused(name: str, method: Any, rows: int) -> None:
+    private = make_private(Functional(name), PrivacySettings(0.0, 1.0), method=method, head=None)
     with pytest.raises(PrivacyError, match="outside its layer"):
-        private.accumulate(weighted, {"x": torch.randn(ROWS, 4)})
-    # Where the first check has nothing to compare, the sums give it away.
-    private = make_private(model, PrivacySettings(0.0, 1.0), head=None)
-    private.accumulate(weighted, {"x": torch.randn(1, 4)})
-    with pytest.raises(PrivacyError, match="do not add up"):
-        private.step(torch.optim.SGD(private.parameters, lr=1.0))
+        private.accumulate(weighted, {"x": torch.randn(rows, 4)})
+    if method == "bitfit":
+        # What the first check does not see, which is without dropout, the sums give away.
+        private = make_private(Functional(name, True), PrivacySettings(0.0, 1.0), head=None)
+        private.accumulate(weighted, {"x": torch.randn(rows, 4)})
+        with pytest.raises(PrivacyError, match="do not add up"):
+            private.step(torch.optim.SGD(private.parameters, lr=1.0))
 
 
 def test_unused_parameter_is_refused_by_name() -> None:

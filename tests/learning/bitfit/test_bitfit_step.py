@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from learning.bitfit import PrivacyError, PrivacySettings, make_private
 from learning.bitfit.clipping import factors
+from learning.bitfit.ghost import squared_norms
 from learning.bitfit.losses import causal_lm_loss
 from learning.bitfit.noise import SeededNoise, SystemNoise
 
@@ -166,6 +167,36 @@ def test_losses_that_couple_examples_are_refused() -> None:
     assert float(released(private).norm()) == 0
 
 
+def test_a_head_at_zero_hides_no_coupling() -> None:
+    """The loss is the same whatever the features, and no gradient flows into them."""
+
+    def centred(model: Any, batch: Mapping[str, Tensor]) -> Tensor:
+        features = torch.tanh(model.body(batch["x"]))
+        return torch.as_tensor(model.classifier(features - features.mean(0)).sum(1))
+
+    model = Model()
+    nn.init.zeros_(model.classifier.weight)
+    private = make_private(model, PrivacySettings(0.0, 1.0))
+    with pytest.raises(PrivacyError, match="other examples"):
+        private.accumulate(centred, batch_of(4))
+
+
+@pytest.mark.parametrize("method", ["bitfit", "full"])
+@pytest.mark.parametrize("row", [0, 3])
+def test_a_first_batch_with_an_example_that_is_not_finite(method: Any, row: int) -> None:
+    batch = batch_of(4)
+    batch["scale"][row] = torch.nan
+    private = make_private(Model(), PrivacySettings(0.0, 1.0), method=method)
+    private.accumulate(loss, batch)
+    assert private.skipped == 1 and private._verified == 2
+    assert torch.isfinite(released(private)).all()
+    # Two that are not leave too little to compare: the next batch is looked at.
+    private = make_private(Model(), PrivacySettings(0.0, 1.0), method=method)
+    private.accumulate(loss, {name: value[[row, row, 1]] for name, value in batch.items()})
+    with pytest.raises(PrivacyError, match="other examples"):
+        private.accumulate(lambda m, b: loss(m, b) / len(b["x"]), batch_of(4))
+
+
 def test_language_model_loss_averages_over_own_tokens() -> None:
     class Bigram(nn.Module):
         def __init__(self) -> None:
@@ -256,6 +287,21 @@ def test_frozen_weights_do_not_switch_clipping_off() -> None:
 def test_settings_are_checked(wrong: Any) -> None:
     with pytest.raises(ValueError, match="must be"):
         PrivacySettings(**{"noise_multiplier": 1.0, "expected_batch": 1.0, **wrong})
+
+
+@pytest.mark.parametrize("length", [4, 64])
+def test_a_ghost_norm_is_never_smaller_than_the_gradient(length: int) -> None:
+    """States nearly equal at all positions, output gradients that cancel: rounding is all there is."""
+    layer = nn.Linear(32, 32)
+    x = torch.randn(200, 1, 32) + 1e-4 * torch.randn(200, length, 32)
+    grad = torch.randn(200, length, 32)
+    grad -= grad.mean(1, keepdim=True)
+    exact = torch.einsum("bti,bto->boi", x.double(), grad.double()).square().sum((1, 2))
+    assert (squared_norms(layer, [(x, grad)]) >= exact * (1 - 1e-6)).all()
+    # Where nothing cancels it is hardly larger.
+    x = torch.randn(20, length, 32)
+    exact = torch.einsum("bti,bto->boi", x, grad[:20]).square().sum((1, 2))
+    torch.testing.assert_close(squared_norms(layer, [(x, grad[:20])]), exact, rtol=1e-3, atol=0.0)
 
 
 def test_ghost_clipping_takes_its_products_in_full_precision() -> None:

@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
@@ -19,6 +22,7 @@ from learning.bitfit import (
     Event,
     FineTuning,
     Phase,
+    PrivacyError,
     TensorData,
     apply_delta,
     read_card,
@@ -111,6 +115,53 @@ def test_two_phases_share_one_account() -> None:
     assert not torch.equal(result.values[name], base[name])
     assert all(parameter.requires_grad for parameter in result.model.parameters())
     assert not any(m._backward_pre_hooks or m._forward_hooks for m in result.model.modules())
+
+
+def test_what_is_drawn_is_what_is_charged() -> None:
+    """Records without a gradient and noise of all ones show the scale; the records asked for, q."""
+
+    class Asked(TensorData):
+        def batch(self, indices: NDArray[np.int64]) -> dict[str, Tensor]:
+            asked.append(len(indices))
+            return super().batch(indices)
+
+    class Ones:
+        def normal(self, size: int, device: torch.device) -> Tensor:
+            return torch.ones(size)
+
+    def loss(model: nn.Module, batch: Any) -> Tensor:
+        return torch.as_tensor(0.0 * model(batch["x"]).sum(1))
+
+    asked: list[int] = []
+    ends: list[int] = []
+    body = nn.Linear(2, 2)
+    nn.init.zeros_(body.bias)
+    result = train(
+        body,
+        Asked({"x": torch.ones(RECORDS, 2)}),
+        config(
+            noise_multiplier=4.0,
+            max_grad_norm=0.5,
+            optimizer="sgd",
+            head=None,
+            microbatch=RECORDS,
+            phases=(Phase(epochs=50), Phase(epochs=50, expected_batch=4, learning_rate=0.01)),
+        ),
+        loss=loss,
+        noise=Ones(),
+        randomness=SeededRandomness(1),
+        on_step=lambda step: ends.append(len(asked)) if step in (0, 200) else None,
+    )
+    charged = result.account.history
+    assert [entry.steps for entry in charged] == [200, 500]
+    moved = sum(
+        e.steps * rate * e.noise_multiplier * 0.5 / (e.rate * RECORDS)
+        for e, rate in zip(charged, (5e-3, 0.01), strict=True)
+    )
+    assert -result.values["bias"][0].item() == pytest.approx(moved, rel=1e-4)
+    for entry, start, end in zip(charged, ends, (ends[1], None), strict=True):
+        records = sum(asked[start:end])
+        assert records == pytest.approx(entry.rate * entry.steps * RECORDS, rel=0.05)
 
 
 def test_biases_only_leave_the_rest_bit_equal() -> None:
@@ -216,6 +267,19 @@ def test_resume_never_replays_noise(tmp_path: Path) -> None:
         train(model(), data(), run, checkpoint_dir=folder, should_stop=StopAfter(4), noise=first)
         ends.append(train(model(), data(), run, checkpoint_dir=folder).values)
     assert any(not torch.equal(ends[0][name], value) for name, value in ends[1].items())
+
+
+def test_a_step_that_may_not_be_taken_draws_nothing() -> None:
+    """A worker writes each step down before it is taken, and refuses what is not reserved."""
+    noise = Recorded(1)
+
+    def take(step: int) -> None:
+        if step == 3:
+            raise RuntimeError("no such step is reserved")
+
+    with pytest.raises(RuntimeError, match="reserved"):
+        train(model(), data(), config(), noise=noise, on_step=take)
+    assert len(noise.given) == 3
 
 
 def test_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
@@ -327,6 +391,31 @@ def test_data_is_cut_to_the_longest_of_a_batch() -> None:
     assert batch["labels"].tolist() == [0, 1]
     itself = tokenized([[5], [6, 7]]).batch(torch.tensor([0, 1]).numpy())
     assert itself["labels"].tolist() == [[5, -100], [6, 7]]
+
+
+class MeanOfEverything(nn.Module):
+    """Padding weighs in unless the mask is obeyed."""
+
+    def __init__(self, masked: bool) -> None:
+        super().__init__()
+        self.masked = masked
+        self.words, self.classifier = nn.Embedding(30, 4), nn.Linear(4, 2)
+        nn.init.zeros_(self.classifier.weight)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
+        mask = (attention_mask if self.masked else torch.ones_like(attention_mask))[:, :, None]
+        mean = (self.words(input_ids) * mask).sum(1) / mask.sum(1)
+        return SimpleNamespace(logits=self.classifier(mean))
+
+
+def test_records_whose_gradient_depends_on_the_length_of_others_are_refused() -> None:
+    records = tokenized([[5, 6, 7, 8, 9][: 1 + i % 5] for i in range(RECORDS)], [0, 1] * 20)
+    run = config(expected_batch=RECORDS, phases=(Phase(epochs=2),))
+    assert train(MeanOfEverything(True), records, run).status == "completed"
+    with pytest.raises(PrivacyError, match="length of the other"):
+        train(MeanOfEverything(False), records, run)
+    of_one_length = tokenized([[5 + i % 9, 6] for i in range(RECORDS)], [0, 1] * 20)
+    assert train(MeanOfEverything(False), of_one_length, run).status == "completed"
 
 
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:

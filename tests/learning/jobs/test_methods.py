@@ -24,6 +24,7 @@ def facts(request: pytest.FixtureRequest, tmp_path: Path) -> Facts:
 def test_a_plan_costs_what_was_asked_for_at_most(facts: Facts) -> None:
     plan = KIND.plan({"epsilon": 2.0, "batch_size": 50, "steps": 40}, facts)
     assert 1.9 < plan.epsilon <= 2.0 and plan.delta == 1e-5
+    assert plan.epsilon < plan.shown["epsilon_replace_one"] < 2.2 * plan.epsilon
     assert [(e["rate"], e["steps"]) for e in plan.history] == [(0.05, 40)]
     assert plan.config["run"]["noise_multiplier"] == plan.history[0]["noise_multiplier"]
     assert plan.config["run"]["epsilon"] is None

@@ -11,6 +11,7 @@ import torch
 from tiny_models import save_encoder
 
 from connectors.weights import MINILM_TOKENIZER
+from learning.bitfit import read_card
 from learning.methods.base import Facts, Nowhere, Unanswerable, Work
 from learning.methods.dp_bitfit import DpBitfit
 from learning.rows import Rows, parse_rows
@@ -89,11 +90,16 @@ def test_a_run_is_resumed_saved_and_asked(
 ) -> None:
     base: Path = request.getfixturevalue(name)
     taken: list[int] = []
-    assert KIND.run(work(base, tmp_path, taken, stop_at=4)) is None
+    first = work(base, tmp_path, taken, stop_at=4)
+    assert KIND.run(first) is None
     result = KIND.run(work(base, tmp_path, taken))
     assert taken == [0, 1, 2, 3, 4, 5]  # each step once, counted over both runs
     assert result is not None
     package, card = result.files
+    (entry,) = read_card(package)["history"]  # what ran is what was priced
+    q = first.config["run"]["expected_batch"] / first.config["run"]["dataset_size"]
+    assert (entry["rate"], entry["steps"]) == (q, 6) == (8 / 24, 6)
+    assert entry["noise_multiplier"] == first.config["run"]["noise_multiplier"]
     # Of the writer most is one bias for each word of the vocabulary.
     assert package.stat().st_size < 150_000 and "differential privacy" in card.read_text()
     tuned = KIND.load(package, base, Nowhere())
