@@ -6,6 +6,7 @@ last message is the assistant's answer.
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -42,11 +43,28 @@ class Rows:
         """Return one canonical encoding per row, for the identity of the data set."""
         return [json.dumps(row, sort_keys=True, ensure_ascii=False).encode() for row in self.rows]
 
+    def texts(self) -> list[str]:
+        """Return what each row says of somebody, without its label or answer, instructions, case and space.
+
+        Two rows with one such text are taken for one record.
+        """
+        return [
+            " ".join(unicodedata.normalize("NFKC", _said(row)).casefold().split())
+            for row in self.rows
+        ]
+
     def examples(self) -> list[tuple[str, str]]:
         """Return (text, label) per row; of a conversation the last question and its answer."""
         if self.kind == "classification":
             return [(row["text"], row["label"]) for row in self.rows]
         return [(question(row["messages"]), row["messages"][-1]["content"]) for row in self.rows]
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    if "text" in row:
+        return str(row["text"])
+    said = [m for m in row["messages"][:-1] if m["role"] in ("user", "assistant")]
+    return "\n".join(text_of(message.get("content")) for message in said)
 
 
 def question(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -71,11 +71,13 @@ class NewJob(_Described):
     Attributes:
         epsilon: What the plan costs at ``delta``; reserved.
         steps: Length of the run; more than the plan's where not every step draws noise.
+        marks: Of the data set's records, see `store.training_data`.
         request_key: Equal for retries of one request.
     """
 
     epsilon: float
     steps: int
+    marks: bytes = field(default=b"", repr=False)
     request_key: str | None = None
 
 
@@ -166,10 +168,7 @@ def blind_key(key: DataKey, request_key: str) -> str:
 
 
 def dataset_key(key: DataKey, records: Sequence[bytes]) -> str:
-    """Blind index of a data set: the same for the same records in any order.
-
-    A data set with a record more or less is another one; docs/jobs.md says what that means.
-    """
+    """Blind index of a data set: the same for the same records in any order."""
     digests = sorted(hashlib.sha256(record).digest() for record in records)
     return key.blind("dataset", hashlib.sha256(b"".join(digests)).hexdigest()).hex()
 

@@ -33,7 +33,6 @@ from store.job_rows import (
     Wanted,
     add_events,
     blind_key,
-    dataset_key,
     dump,
     place,
     read_event,
@@ -43,6 +42,7 @@ from store.job_rows import (
 from store.ledger import add_charges, marked
 from store.models import FineTuningEventRow, FineTuningJobRow, new_id
 from store.tenants import lock_tenant
+from store.training_data import DataSet, data_set, recall, remember, shared
 
 if TYPE_CHECKING:
     from store.database import Database
@@ -60,15 +60,23 @@ class JobStore:
     def __init__(self, db: "Database") -> None:
         self._db = db
 
-    def dataset(self, tenant_id: str, records: Sequence[bytes]) -> str:
-        """Return the key of a data set's account.  Raises UnknownTenant."""
+    def dataset(self, tenant_id: str, records: Sequence[bytes], texts: Iterable[str]) -> DataSet:
+        """Return what names a data set: see `data_set`.  Raises UnknownTenant."""
         with self._db.read() as session:
-            return dataset_key(self._db.tenants.get(session, tenant_id), records)
+            return data_set(self._db.tenants.get(session, tenant_id), records, texts)
 
-    def charged(self, tenant_id: str, dataset: str, account: str) -> _builtin_list[History]:
-        """Return what every job on the data set has reserved, or spent once it is settled."""
+    def charged(self, tenant_id: str, data: DataSet, account: str) -> _builtin_list[History]:
+        """Return what every job on one of the data's records has reserved, or spent once settled."""
         with self._db.read() as session:
-            return [job.charged for job in self._on(session, tenant_id, dataset, account)]
+            return [job.charged for job in self._on(session, tenant_id, data, account)]
+
+    def shared(self, tenant_id: str, data: DataSet, account: str) -> int:
+        """Return how many records of the data the fullest other data set holds that has jobs."""
+        with self._db.read() as session:
+            counts = shared(session, tenant_id, data)
+            jobs = self._on(session, tenant_id, data, account)
+            others = {job.dataset for job in jobs if total_steps(job.charged)} - {data.key}
+            return max((counts[dataset] for dataset in others), default=0)
 
     def create(self, new: NewJob, check: Check) -> Job:
         """Store a job as queued and reserve its budget, in one transaction.
@@ -98,7 +106,9 @@ class JobStore:
         with self._db.write() as session:
             lock_tenant(session, new.tenant_id)
             key = self._db.tenants.get(session, new.tenant_id)
-            before = self._on(session, new.tenant_id, new.dataset, new.account)
+            data = DataSet(new.dataset, new.marks)
+            remember(session, new.tenant_id, data)
+            before = self._on(session, new.tenant_id, data, new.account)
             check([*(job.charged for job in before), new.plan])
             row = _Row(
                 id=job_id,
@@ -304,11 +314,9 @@ class JobStore:
         """
         with self._db.write() as session:
             lock_tenant(session, job.tenant_id)
-            others = [
-                other.charged
-                for other in self._on(session, job.tenant_id, job.dataset, job.account)
-                if other.id != job.id
-            ]
+            data = recall(session, job.tenant_id, job.dataset)
+            jobs = self._on(session, job.tenant_id, data, job.account)
+            others = [other.charged for other in jobs if other.id != job.id]
             check([*others, plan])
             self._own(
                 session,
@@ -439,15 +447,17 @@ class JobStore:
             return [read_event(e) for e in session.scalars(query.order_by(order).limit(limit))]
 
     def _on(
-        self, session: Session, tenant_id: str, dataset: str, account: str
+        self, session: Session, tenant_id: str, data: DataSet, account: str
     ) -> _builtin_list[Job]:
+        """The account's jobs on any data set that shares a record with this one."""
         key = self._db.tenants.get(session, tenant_id)
+        related = shared(session, tenant_id, data)
         rows = session.scalars(
             select(_Row)
-            .where(_Row.tenant_id == tenant_id, _Row.dataset == dataset, _Row.account == account)
+            .where(_Row.tenant_id == tenant_id, _Row.account == account)
             .order_by(_Row.created_at, _Row.id)
         )
-        return [read_job(key, row) for row in rows]
+        return [read_job(key, row) for row in rows if row.dataset in related]
 
     def _find(self, session: Session, tenant_id: str, job_id: str, lock: bool = False) -> Job:
         key = self._db.tenants.get(session, tenant_id)

@@ -13,7 +13,7 @@ from store.errors import SchemaTooNew
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD: Final = "0003"
+HEAD: Final = "0004"
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _LOCK: Final = 0x70656E6E616D65  # "penname"; the key of PostgreSQL's advisory lock
 

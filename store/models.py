@@ -304,6 +304,16 @@ class FineTuningJobRow(Base):
     finished_at: Mapped[float | None] = mapped_column(Double)
 
 
+class TrainingDataRow(Base):
+    """Training data of jobs: ``dataset`` as in their rows, ``marks`` the sorted marks of its records."""
+
+    __tablename__ = "training_data"
+
+    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenants.id"), primary_key=True)
+    dataset: Mapped[str] = mapped_column(String(64), primary_key=True)
+    marks: Mapped[bytes] = mapped_column(LargeBinary)
+
+
 class FineTuningEventRow(Base):
     """Something a job reports; public figures only, no training text."""
 

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from store.jobs import JobStore
 from store.ledger import Ledger
 from store.models import FineTuningJobRow
 from store.tenants import TenantStore
+from store.training_data import DataSet
 from store.tuned import TunedModelStore
 
 SUFFIX = "varga-case"
@@ -318,10 +320,52 @@ def test_events_in_both_directions(jobs: JobStore) -> None:
     assert [e.message for e in jobs.events("acme", job.id, kinds=["checkpoint"])] == ["c"]
 
 
+def of(jobs: JobStore, *texts: str, tenant: str = "acme") -> DataSet:
+    return jobs.dataset(tenant, [text.encode() for text in texts], texts)
+
+
 def test_the_same_records_are_one_data_set(jobs: JobStore) -> None:
-    first = jobs.dataset("acme", [b"a", b"b"])
-    assert first == jobs.dataset("acme", [b"b", b"a"])
-    assert len({first, jobs.dataset("acme", [b"a"]), jobs.dataset("other", [b"a", b"b"])}) == 3
+    first = of(jobs, "a", "b")
+    assert first == of(jobs, "b", "a")
+    assert len({first, of(jobs, "a"), of(jobs, "a", "b", tenant="other")}) == 3
+
+
+def test_a_record_is_charged_for_every_data_set_that_holds_it(jobs: JobStore) -> None:
+    data = {name: of(jobs, *name) for name in ("abcd", "cdef", "xyz")}
+    made = {
+        name: make(jobs, dataset=found.key, marks=found.marks, plan=steps(number))
+        for (name, found), number in zip(data.items(), (3, 5, 7), strict=True)
+    }
+    make(jobs, dataset=data["abcd"].key, marks=data["abcd"].marks, account="ppft")
+    assert jobs.charged("acme", data["abcd"], "dpsgd") == [steps(3), steps(5)]
+    assert jobs.charged("acme", of(jobs, "f", "x"), "dpsgd") == [steps(5), steps(7)]
+    assert jobs.charged("acme", of(jobs, "q"), "dpsgd") == []
+    assert jobs.charged("other", of(jobs, "a", tenant="other"), "dpsgd") == []
+    assert jobs.shared("acme", of(jobs, "b", "c", "d"), "dpsgd") == 3
+    assert jobs.shared("acme", data["xyz"], "dpsgd") == 0
+    seen: list[Sequence[History]] = []
+    job = claimed(jobs)
+    assert job.id == made["abcd"].id
+    jobs.reprice(job, steps(4), cost, seen.append)
+    assert seen == [[steps(5), steps(4)]]
+
+
+def test_records_of_a_budget_cannot_be_overdrawn_by_a_race(jobs: JobStore) -> None:
+    data = [of(jobs, "shared", f"own {number}") for number in range(8)]
+
+    def check(histories: Sequence[History]) -> None:
+        if sum(map(cost, histories)) > 2.0:
+            raise ValueError("too much")
+
+    def create(found: DataSet) -> bool:
+        try:
+            jobs.create(new(dataset=found.key, marks=found.marks, plan=steps(10)), check)
+        except ValueError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(create, data)) == 2
 
 
 def test_what_a_client_wrote_is_sealed_and_forgotten(jobs: JobStore, db: Database) -> None:

@@ -57,7 +57,7 @@ def create_job(
     rows, labels, given, plan = _planned(services, tenant_id, body, kind)
     settings = services.settings
     check = budget_check(kind, settings)
-    dataset = jobs.dataset(tenant_id, rows.canonical())
+    data = jobs.dataset(tenant_id, rows.canonical(), rows.texts())
     new = NewJob(
         tenant_id=tenant_id,
         method=kind.type,
@@ -79,7 +79,8 @@ def create_job(
         },
         seed=secrets.randbelow(2**31) if body.seed is None else body.seed,
         account=kind.account,
-        dataset=dataset,
+        dataset=data.key,
+        marks=data.marks,
         plan=plan.history,
         steps=plan.steps,
         epsilon=plan.epsilon,
@@ -88,10 +89,12 @@ def create_job(
     )
     try:
         # Composing takes a moment; done once here, the transaction finds it remembered.
-        check([*jobs.charged(tenant_id, dataset, kind.account), plan.history])
+        check([*jobs.charged(tenant_id, data, kind.account), plan.history])
         job = jobs.create(new, check)
     except BudgetExceeded as error:
-        raise budget_exceeded(str(error)) from None
+        count = jobs.shared(tenant_id, data, kind.account)
+        told = f" {count} of its rows are in another data set that was trained on, and share its budget."
+        raise budget_exceeded(f"{error}{told if count else ''}") from None
     jobs.add_events(job.id, _first_events(job, rows, labels, "labels" in given))
     return job_object(job)
 
@@ -152,9 +155,9 @@ def _rows(services: Services, tenant_id: str, file_id: str, param: str) -> Rows:
 
 def _check_public(rows: Rows, public: Rows) -> None:
     """Refuse training rows in the validation file: its metrics are released without noise."""
-    private = set(rows.canonical())
-    for line, row in zip(public.lines, public.canonical(), strict=True):
-        if row in private:
+    private = set(rows.texts())
+    for line, text in zip(public.lines, public.texts(), strict=True):
+        if text in private:
             raise bad_request(
                 f"validation_file: line {line} is a row of the training file too. Metrics of the "
                 "validation file are shown without noise, so it must hold public rows only.",

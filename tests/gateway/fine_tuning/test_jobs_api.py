@@ -274,6 +274,15 @@ def test_a_data_set_cannot_be_trained_past_its_budget(trainer: Running, trained:
         trainer.create(again, epsilon=5.5)
     assert caught.value.code == "privacy_budget_exceeded"
     assert caught.value.response.headers["x-should-retry"] == "false"
+    # So is every record, among others, with another label or spacing, or written in capitals.
+    changed = [json.loads(line) for line in rows().splitlines()[:40]]
+    labels = [row["label"] for row in changed]
+    for row, label in zip(changed, labels[1:] + labels[:1], strict=True):
+        row |= {"text": f" {row['text'].upper()}\n", "label": label}
+    changed.append({"text": "a row of nobody else", "label": labels[0]})
+    varied = trainer.upload("\n".join(map(json.dumps, changed)).encode())
+    with pytest.raises(openai.PermissionDeniedError, match="40 of its rows are in another data"):
+        trainer.create(varied, epsilon=5.5)
     small = trainer.create(again, epsilon=1.0)
     # Jointly composed, so less than the sum; and what is cancelled unstarted is given back.
     trainer.acme.fine_tuning.jobs.cancel(small.id)

@@ -35,6 +35,18 @@ def test_both_shapes_are_read() -> None:
     assert question([{"role": "system", "content": "s"}]) == ""
 
 
+def test_a_record_is_what_a_row_says() -> None:
+    rows = parse_rows(lines({"text": "Ada  L.\n", "label": "x"}, {"text": "ada l.", "label": "y"}))
+    assert rows.texts() == ["ada l.", "ada l."]
+    talks = [
+        chat(("system", told), ("user", "Who?"), ("assistant", "Ada"), ("user", "\uff21ge"), *end)
+        for told, end in (("s", [("assistant", "36")]), ("t", [("assistant", "no")]))
+    ]
+    assert parse_rows(lines(*talks)).texts() == ["who? ada age"] * 2
+    other = chat(("user", "Who?"), ("assistant", "Eva"), ("user", "age"), ("assistant", "36"))
+    assert parse_rows(lines(other)).texts() == ["who? eva age"]
+
+
 def test_blank_lines_do_not_shift_the_numbers() -> None:
     rows = parse_rows(b'\r\n{"text": "a", "label": "x"}\r\n\n{"text": "b", "label": "y"}\n')
     assert rows.lines == (2, 4)
