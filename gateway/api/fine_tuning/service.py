@@ -92,7 +92,7 @@ def create_job(
         job = jobs.create(new, check)
     except BudgetExceeded as error:
         raise budget_exceeded(str(error)) from None
-    jobs.add_events(job.id, _first_events(job, rows, labels, "labels" in given))
+    jobs.add_events(job.id, _first_events(job, rows, labels, isinstance(given.get("labels"), list)))
     return job_object(job)
 
 
@@ -165,8 +165,8 @@ def _check_public(rows: Rows, public: Rows) -> None:
 
 def _labels(given: Any, rows: Rows, public: Rows | None) -> tuple[str, ...]:
     """Return the classes in order; every row must carry one of them."""
-    if isinstance(given, list) and all(isinstance(label, str) for label in given):
-        labels = tuple(dict.fromkeys(given))
+    if isinstance(given, list) and given and all(isinstance(label, str) for label in given):
+        labels = tuple(dict.fromkeys(label.strip() for label in given))
     else:
         labels = tuple(sorted({label for _, label in rows.examples()}))
     if len(labels) > _MOST_LABELS:
