@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, case, or_, select, tuple_, update
+from sqlalchemy import case, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from privacy.accounting.charges import Charge
@@ -32,9 +32,12 @@ from store.job_rows import (
     TransitionRefused,
     Wanted,
     add_events,
+    as_taken,
     blind_key,
     dataset_key,
     dump,
+    ended,
+    is_free,
     place,
     read_event,
     read_job,
@@ -48,7 +51,6 @@ if TYPE_CHECKING:
     from store.database import Database
 
 METRIC: Final = "add-remove"
-_LONGEST_LEASE: Final = 3600.0
 _Row = FineTuningJobRow
 Cost = Callable[[History], float]
 Check = Callable[[Sequence[History]], None]
@@ -167,12 +169,6 @@ class JobStore:
             query = query.order_by(_Row.created_at.desc(), _Row.id.desc()).limit(limit)
             return [read_job(key, row) for row in session.scalars(query)]
 
-    def ended(self, job_ids: Iterable[str]) -> set[str]:
-        """Return those of some jobs, of any tenant, that have ended."""
-        query = select(_Row.id).where(_Row.id.in_(list(job_ids)), _Row.status.in_(TERMINAL))
-        with self._db.read() as session:
-            return set(session.scalars(query))
-
     def want(self, tenant_id: str, job_id: str, wanted: Wanted, cost: Cost) -> Job:
         """Ask a job to be cancelled or paused; what does not run is at once.
 
@@ -235,12 +231,9 @@ class JobStore:
             The job, now running under ``owner``; None when there is none to be had.
         """
         now = time.time()
-        # A lease of days was taken under a clock that was wrong.
-        over = or_(_Row.lease_until < now, _Row.lease_until > now + max(_LONGEST_LEASE, 10 * lease))
-        free = or_(_Row.status == "queued", and_(_Row.status == "running", over))
         query = (
             select(_Row)
-            .where(free, _Row.engine.in_(engines))
+            .where(is_free(now, lease), _Row.engine.in_(engines))
             .order_by(_Row.status.desc(), _Row.created_at)
         )
         with self._db.read() as session:  # a look that finds nothing must not wait for writers
@@ -291,10 +284,7 @@ class JobStore:
         if handle is not None:
             values["handle"] = handle
         if history is not None:
-            values |= {
-                "history": dump([dict(entry) for entry in history]),
-                "steps_taken": total_steps(history),
-            }
+            values |= as_taken(history)
         if events_read is not None:
             values["events_read"] = events_read
         if steps_done is not None:
@@ -337,11 +327,7 @@ class JobStore:
             TransitionRefused: The job is not this owner's any more.
         """
         with self._db.write() as session:
-            values = {
-                "history": dump([dict(entry) for entry in history]),
-                "steps_taken": total_steps(history),
-            }
-            self._own(session, job, **values)
+            self._own(session, job, **as_taken(history))
             key = self._db.tenants.get(session, job.tenant_id)
             charges = marked(key, job.account, records)
             add_charges(session, job.tenant_id, None, job.account, job.id, charges)
@@ -367,10 +353,7 @@ class JobStore:
         if to not in ("queued", "paused"):
             raise ValueError("A job is released to 'queued' or 'paused'; others are finished.")
         with self._db.write() as session:
-            values: dict[str, Any] = {
-                "history": dump([dict(entry) for entry in history]),
-                "steps_taken": total_steps(history),
-            }
+            values = as_taken(history)
             if to == "paused":
                 # Unless the client has changed its mind: the next run sees to what is wanted now.
                 still = _Row.wanted == "pause"
@@ -416,6 +399,11 @@ class JobStore:
                 steps_done=steps_done,
             )
             add_events(session, job.id, events)
+
+    def ended(self, job_ids: Iterable[str]) -> set[str]:
+        """Return those of some jobs, of any tenant, that have ended."""
+        with self._db.read() as session:
+            return ended(session, job_ids)
 
     def add_events(self, job_id: str, events: Sequence[NewEvent]) -> None:
         """Append reports to a job."""
@@ -495,11 +483,7 @@ class JobStore:
         session.execute(
             update(_Row)
             .where(_Row.id == job.id)
-            .values(
-                spent_epsilon=spent,
-                history=dump([dict(entry) for entry in history]),
-                steps_taken=total_steps(history),
-            )
+            .values(spent_epsilon=spent, **as_taken(history))
             .execution_options(synchronize_session=False)
         )
         if any(entry["steps"] and not entry.get("per_record") for entry in history):
