@@ -418,6 +418,9 @@ class Run:
         job = self.job
         name = str(job.private["name"])
         ids = self._results
+        if not ids:
+            with suppress(NotFound):  # a gateway died between this and the end
+                ids.append(self._tuned.get(job.tenant_id, name).file_id)
         for path in result["files"][len(ids) :]:  # those before a fault of the store are there
             content = self.folder.read(path)
             row = self._files.create(job.tenant_id, Path(path).name, _RESULT_PURPOSE, content)

@@ -132,6 +132,35 @@ def test_a_result_is_stored_once_though_the_store_fails_in_between(
     assert bench.job(made.id).status == "succeeded"
 
 
+def test_a_gateway_that_dies_before_the_end_leaves_no_second_copy_of_the_values(
+    bench: Bench,  # type: ignore[valid-type]
+    monkeypatch: Any,
+) -> None:
+    made = bench.create()
+    job = bench.jobs.claim("one", 60.0, ["local"])
+    tuned = TunedModelStore(bench.db)
+
+    def run() -> Run:
+        return Run(job, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+
+    def dying(*_args: Any, **_more: Any) -> None:
+        raise KeyboardInterrupt
+
+    first = run()
+    first.folder.make()
+    for name in ("weights", "card"):
+        (first.folder.path / name).write_bytes(b"x")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(bench.jobs, "finish", dying)
+        first._succeed({"files": ["weights", "card"]})
+    run()._succeed({"files": ["weights", "card"]})
+    done = bench.job(made.id)
+    (model,) = tuned.list("acme")
+    assert done.status == "succeeded" and done.result_files[0] == model.file_id
+    kept = [f.filename for f in bench.files.list("acme") if f.purpose == "fine-tune-results"]
+    assert kept.count("weights") == 1
+
+
 def test_who_lost_a_job_while_starting_it_writes_no_rows(bench: Bench) -> None:  # type: ignore[valid-type]
     made = bench.create()
     slow = bench.jobs.claim("slow", 0.0, ["local"])
