@@ -10,7 +10,7 @@ from ppft_tiny import DIMENSIONS
 
 from learning.ppft import artefact
 from learning.ppft.align import ridge
-from learning.ppft.decoder import load_decoder
+from learning.ppft.decoder import DecoderError, load_decoder
 from learning.ppft.generate import Sampling, answers, generate
 from learning.ppft.model import Example, Lora, PpftModel
 from privacy.ppft.tasks import Task
@@ -157,3 +157,8 @@ def test_a_card_of_another_shape_is_no_card(tmp_path: Path, content: str) -> Non
     (tmp_path / artefact.CARD).write_text(content)
     with pytest.raises(artefact.ArtefactError):
         artefact.read_card(tmp_path)
+
+
+def test_a_decoder_without_the_layers_of_lora_is_told(decoder: Path) -> None:
+    with pytest.raises(DecoderError, match="no layers c_attn"):
+        PpftModel.create(load_decoder(decoder), DIMENSIONS, Lora(r=2, targets=("c_attn",)))
