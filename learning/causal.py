@@ -4,20 +4,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 from torch import nn
 
 from learning.bitfit.data import TensorData
 from learning.bitfit.delta import apply_delta, read_card
 from learning.bitfit.losses import IGNORED, causal_lm_loss
-from learning.methods.base import Answer, Unanswerable
+from learning.methods.base import Answer, MethodError, Unanswerable
 from learning.rows import Rows, text_of
-from learning.tasks import Prepared
+from learning.tasks import Prepared, config_of
+from privacy.positions import positions
 
 _BATCH: Final = 8
 _NEW_TOKENS: Final = 128
 _MOST_TOKENS: Final = 1024
 _LONGEST: Final = 2048  # where a model has no table of positions
+
+_TEMPLATE: Final = "the model's chat template does not take these roles in this order"
 
 
 class Writing:
@@ -28,7 +32,15 @@ class Writing:
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = 0.0
-        return Prepared(model, _encode(base, rows, max_length), causal_lm_loss)
+        data = _encode(base, rows, max_length)
+        labels_of = data.batch(np.arange(len(data)))["labels"]
+        if bool((labels_of == IGNORED).all()):
+            raise MethodError(
+                "no answer begins within the tokens that are read; raise max_length, or shorten what "
+                "stands before the answers",
+                "max_length",
+            )
+        return Prepared(model, data, causal_lm_loss)
 
     @torch.no_grad()
     def evaluate(
@@ -76,8 +88,7 @@ class TunedWriter:
         try:
             ids = _ids(self._tokenizer, turns, prompt=True)
         except Exception:  # a template is a program of the model's own
-            told = "the model's chat template does not take these roles in this order"
-            raise Unanswerable(told) from None
+            raise Unanswerable(_TEMPLATE) from None
         batch = torch.tensor([ids], dtype=torch.int64)
         asked = options.get("max_completion_tokens") or options.get("max_tokens") or _NEW_TOKENS
         longest = getattr(self._model.config, "max_position_embeddings", _LONGEST)
@@ -127,13 +138,19 @@ def _ids(tokenizer: Any, turns: Sequence[Mapping[str, Any]], *, prompt: bool) ->
 
 
 def _encode(base: Path, rows: Rows, max_length: int) -> TensorData:
-    """Token ids; only those of the last answer are to be predicted."""
+    """Token ids; only those of the last answer are to be predicted.  Raises MethodError."""
     tokenizer = _tokenizer(base)
+    most = min(max_length, positions(config_of(base), max_length))
     pairs = []
-    for row in rows.rows:
+    for line, row in zip(rows.lines, rows.rows, strict=True):
         turns = row["messages"]
-        whole = _ids(tokenizer, turns, prompt=False)[:max_length]
-        start = len(_ids(tokenizer, turns[:-1], prompt=True))
+        try:
+            whole = _ids(tokenizer, turns, prompt=False)[:most]
+            start = len(_ids(tokenizer, turns[:-1], prompt=True))
+        except (
+            Exception
+        ):  # a template is a program of the model's own, and its words may quote a row
+            raise MethodError(f"line {line}: {_TEMPLATE}") from None
         pairs.append((whole, start))
     longest = max(len(ids) for ids, _ in pairs)
     input_ids = torch.zeros((len(pairs), longest), dtype=torch.int64)

@@ -57,7 +57,8 @@ class Rows:
         """Return (text, label) per row; of a conversation the last question and its answer."""
         if self.kind == "classification":
             return [(row["text"], row["label"]) for row in self.rows]
-        return [(question(row["messages"]), row["messages"][-1]["content"]) for row in self.rows]
+        turns = [row["messages"] for row in self.rows]
+        return [(question(each), each[-1]["content"].strip()) for each in turns]
 
 
 def _said(row: Mapping[str, Any]) -> str:

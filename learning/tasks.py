@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from learning.methods.base import Tuned
+from learning.methods.base import MethodError, Tuned
 from learning.rows import Rows
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from learning.bitfit.data import Data
     from learning.bitfit.losses import Loss
+
+_WRITES: Final = ("ForCausalLM", "GPT2LMHeadModel")
 
 
 @dataclass
@@ -50,17 +52,24 @@ class Task(Protocol):
 
 
 def config_of(base: Path) -> Mapping[str, Any]:
-    """Return the base's ``config.json``; empty for a GGUF file."""
+    """Return the base's ``config.json``; empty for a GGUF file.  Raises MethodError."""
     if base.suffix == ".gguf":
         return {}
-    loaded: Mapping[str, Any] = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    try:
+        loaded = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        loaded = None
+    if not isinstance(loaded, dict):
+        raise MethodError("its config.json is damaged; put the model's folder there anew")
     return loaded
 
 
 def is_causal(base: Path) -> bool:
     """Does the base write text?"""
-    names = config_of(base).get("architectures") or ()
-    return base.suffix == ".gguf" or any(name.endswith("ForCausalLM") for name in names)
+    names = config_of(base).get("architectures")
+    if not isinstance(names, list):
+        names = []
+    return base.suffix == ".gguf" or any(str(name).endswith(_WRITES) for name in names)
 
 
 def task_of(base: Path) -> Task:

@@ -123,11 +123,19 @@ def _line(message: str, kind: EventKind, data: Mapping[str, Any]) -> bytes:
     return json.dumps(line).encode() + b"\n"
 
 
+def _now() -> float:
+    """Seconds since some moment, on Linux those that the machine slept included."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Stop:
     """Set by SIGTERM, or when nobody has renewed the lease for too long."""
 
     def __init__(self, lease: Path, seconds: float) -> None:
         self._lease, self._seconds = lease, seconds
+        # From here on by a clock that nobody sets: a renewal is seen as a change.
+        self._renewed = self._stamp()
+        self._at = _now() - max(0.0, time.time() - (self._renewed or 0.0))
         self._event = threading.Event()
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, self._on_signal)
@@ -139,11 +147,17 @@ class Stop:
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._event.set()
 
-    def _expired(self) -> bool:
+    def _stamp(self) -> float | None:
         try:
-            return time.time() - self._lease.stat().st_mtime > self._seconds
+            return self._lease.stat().st_mtime
         except OSError:
-            return True
+            return None
+
+    def _expired(self) -> bool:
+        stamp = self._stamp()
+        if stamp is not None and stamp != self._renewed:
+            self._renewed, self._at = stamp, _now()
+        return stamp is None or _now() - self._at > self._seconds
 
     def _watch(self) -> None:
         while not self._expired():

@@ -1,4 +1,4 @@
-"""How many tokens an encoder can read, by its configuration."""
+"""How many tokens a model can read, by its configuration."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,7 +15,8 @@ def positions(config: Mapping[str, Any], otherwise: int) -> int:
         config: The model's ``config.json``.
         otherwise: For a model without a table of positions.
     """
-    limit = int(config.get("max_position_embeddings", otherwise))
+    named = config.get("max_position_embeddings", config.get("n_positions"))  # GPT-2's word
+    limit = named if isinstance(named, int) else otherwise
     if config.get("model_type") not in _BEHIND_PADDING:
         return limit
     return limit - int(config.get("pad_token_id") or 0) - 1

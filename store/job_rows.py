@@ -3,11 +3,11 @@
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from sqlalchemy import insert
+from sqlalchemy import ColumnElement, and_, insert, or_, select
 from sqlalchemy.orm import Session
 
 from store.crypto import DataKey
@@ -22,6 +22,7 @@ Level = Literal["info", "warn", "error"]
 EventKind = Literal["message", "metrics", "checkpoint"]
 History = tuple[Mapping[str, Any], ...]
 
+_LONGEST_LEASE: Final = 3600.0
 TERMINAL: Final = frozenset({"succeeded", "failed", "cancelled"})
 # Where a job may go from where.  From running back to queued: its worker or gateway died.
 TRANSITIONS: Final[Mapping[str, frozenset[str]]] = {
@@ -157,6 +158,14 @@ def total_steps(history: Sequence[Mapping[str, Any]]) -> int:
     return sum(int(entry["steps"]) for entry in history)
 
 
+def as_taken(history: History) -> dict[str, Any]:
+    """Return the columns that say which steps were taken."""
+    return {
+        "history": dump([dict(entry) for entry in history]),
+        "steps_taken": total_steps(history),
+    }
+
+
 def place(tenant_id: str, job_id: str) -> tuple[str, ...]:
     """Where a job's sealed value belongs."""
     return tenant_id, "fine_tuning_jobs", job_id
@@ -191,6 +200,25 @@ def read_job(key: DataKey, row: FineTuningJobRow) -> Job:
         error=None if row.error is None else json.loads(row.error),
         result_files=tuple(json.loads(row.result_files)),
     )
+
+
+def is_free(now: float, lease: float) -> ColumnElement[bool]:
+    """Condition that a job is queued, or that its owner let its lease run out.
+
+    A lease of many times its length was taken under a clock that was wrong.
+    """
+    until = FineTuningJobRow.lease_until
+    over = or_(until < now, until > now + max(_LONGEST_LEASE, 10 * lease))
+    return or_(
+        FineTuningJobRow.status == "queued", and_(FineTuningJobRow.status == "running", over)
+    )
+
+
+def ended(session: Session, job_ids: Iterable[str]) -> set[str]:
+    """Return those of some jobs that have ended."""
+    row = FineTuningJobRow
+    query = select(row.id).where(row.id.in_(list(job_ids)), row.status.in_(TERMINAL))
+    return set(session.scalars(query))
 
 
 def read_event(row: FineTuningEventRow) -> JobEvent:

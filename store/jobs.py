@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import and_, case, or_, select, tuple_, update
+from sqlalchemy import case, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from privacy.accounting.charges import Charge
@@ -32,8 +32,11 @@ from store.job_rows import (
     TransitionRefused,
     Wanted,
     add_events,
+    as_taken,
     blind_key,
     dump,
+    ended,
+    is_free,
     place,
     read_event,
     read_job,
@@ -75,8 +78,8 @@ class JobStore:
         with self._db.read() as session:
             counts = shared(session, tenant_id, data)
             jobs = self._on(session, tenant_id, data, account)
-            others = {job.dataset for job in jobs if total_steps(job.charged)} - {data.key}
-            return max((counts[dataset] for dataset in others), default=0)
+            others = [job for job in jobs if job.dataset != data.key and total_steps(job.charged)]
+            return max((counts[job.dataset] for job in others), default=0)
 
     def create(self, new: NewJob, check: Check) -> Job:
         """Store a job as queued and reserve its budget, in one transaction.
@@ -106,8 +109,7 @@ class JobStore:
         with self._db.write() as session:
             lock_tenant(session, new.tenant_id)
             key = self._db.tenants.get(session, new.tenant_id)
-            data = DataSet(new.dataset, new.marks)
-            remember(session, new.tenant_id, data)
+            remember(session, new.tenant_id, data := DataSet(new.dataset, new.marks))
             before = self._on(session, new.tenant_id, data, new.account)
             check([*(job.charged for job in before), new.plan])
             row = _Row(
@@ -238,10 +240,9 @@ class JobStore:
             The job, now running under ``owner``; None when there is none to be had.
         """
         now = time.time()
-        free = or_(_Row.status == "queued", and_(_Row.status == "running", _Row.lease_until < now))
         query = (
             select(_Row)
-            .where(free, _Row.engine.in_(engines))
+            .where(is_free(now, lease), _Row.engine.in_(engines))
             .order_by(_Row.status.desc(), _Row.created_at)
         )
         with self._db.read() as session:  # a look that finds nothing must not wait for writers
@@ -292,10 +293,7 @@ class JobStore:
         if handle is not None:
             values["handle"] = handle
         if history is not None:
-            values |= {
-                "history": dump([dict(entry) for entry in history]),
-                "steps_taken": total_steps(history),
-            }
+            values |= as_taken(history)
         if events_read is not None:
             values["events_read"] = events_read
         if steps_done is not None:
@@ -336,11 +334,7 @@ class JobStore:
             TransitionRefused: The job is not this owner's any more.
         """
         with self._db.write() as session:
-            values = {
-                "history": dump([dict(entry) for entry in history]),
-                "steps_taken": total_steps(history),
-            }
-            self._own(session, job, **values)
+            self._own(session, job, **as_taken(history))
             key = self._db.tenants.get(session, job.tenant_id)
             charges = marked(key, job.account, records)
             add_charges(session, job.tenant_id, None, job.account, job.id, charges)
@@ -366,10 +360,7 @@ class JobStore:
         if to not in ("queued", "paused"):
             raise ValueError("A job is released to 'queued' or 'paused'; others are finished.")
         with self._db.write() as session:
-            values: dict[str, Any] = {
-                "history": dump([dict(entry) for entry in history]),
-                "steps_taken": total_steps(history),
-            }
+            values = as_taken(history)
             if to == "paused":
                 # Unless the client has changed its mind: the next run sees to what is wanted now.
                 still = _Row.wanted == "pause"
@@ -415,6 +406,11 @@ class JobStore:
                 steps_done=steps_done,
             )
             add_events(session, job.id, events)
+
+    def ended(self, job_ids: Iterable[str]) -> set[str]:
+        """Return those of some jobs, of any tenant, that have ended."""
+        with self._db.read() as session:
+            return ended(session, job_ids)
 
     def add_events(self, job_id: str, events: Sequence[NewEvent]) -> None:
         """Append reports to a job."""
@@ -496,11 +492,7 @@ class JobStore:
         session.execute(
             update(_Row)
             .where(_Row.id == job.id)
-            .values(
-                spent_epsilon=spent,
-                history=dump([dict(entry) for entry in history]),
-                steps_taken=total_steps(history),
-            )
+            .values(spent_epsilon=spent, **as_taken(history))
             .execution_options(synchronize_session=False)
         )
         if any(entry["steps"] and not entry.get("per_record") for entry in history):

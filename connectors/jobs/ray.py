@@ -7,6 +7,12 @@ from typing import Any, Final
 from connectors.jobs.base import EngineError, State, worker_command, worker_environment
 
 _LOG_CHARACTERS: Final = 16_384
+# Its client raises RuntimeError for everything.
+_NO_JOB: Final = "does not exist"
+
+
+class _UnknownJob(EngineError):
+    pass
 
 
 class RayEngine:
@@ -44,7 +50,12 @@ class RayEngine:
         return handle
 
     def poll(self, handle: str) -> State:
-        status = str(self._call("get_job_status", handle).value)
+        if not handle:
+            return "ended"
+        try:
+            status = str(self._call("get_job_status", handle).value)
+        except _UnknownJob:  # the cluster was started anew
+            return "ended"
         return "running" if status in ("PENDING", "RUNNING") else "ended"
 
     def stop(self, handle: str, *, force: bool = False) -> None:
@@ -59,6 +70,8 @@ class RayEngine:
         try:
             return getattr(self._connected(), name)(*args, **kwargs)
         except (RuntimeError, ConnectionError, OSError) as error:
+            if _NO_JOB in str(error):
+                raise _UnknownJob(f"Ray at {self._address} knows no such job.") from None
             raise EngineError(
                 f"Ray at {self._address} did not {name.replace('_', ' ')}: {type(error).__name__}. "
                 "Is the cluster up, and is PENNAME_RAY_ADDRESS its dashboard?"

@@ -118,6 +118,10 @@ class JobFolder:
             (self.path / name).unlink(missing_ok=True)
             (self.path / f".{name}").unlink(missing_ok=True)  # writing it was cut off
 
+    def is_cleared(self) -> bool:
+        """Say whether nothing is left but what stays at a job's end."""
+        return all(item.name in _KEPT_AT_END for item in self.path.iterdir())
+
     def clear(self) -> None:
         """Remove everything but the log and the reports."""
         self.remove_rows()

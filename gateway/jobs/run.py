@@ -5,6 +5,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -87,6 +88,8 @@ class Run:
             self._finish("failed", error.error)
         except EngineError as error:
             self._requeue(f"The engine could not start the job: {error}", failed=True)
+        except OSError as error:
+            self._requeue(f"The job's folder cannot be used: {error.strerror}.", failed=True)
 
     def drive(self) -> None:
         """Do what is due: renew, collect reports, obey, notice the end."""
@@ -116,19 +119,20 @@ class Run:
     def abandon(self) -> None:
         """Leave a job that is gone, or that somebody else holds now, who may have its worker, too."""
         self.ended = True
-        remove, taken_over = self.folder.remove_rows, False
-        try:
+        status, handle = "", None
+        with suppress(NotFound):  # and its tenant, perhaps
             now = self._jobs.get(self.job.tenant_id, self.job.id)
-            taken_over = now.status == "running" and now.handle == self.job.handle
-        except NotFound:  # and its tenant, perhaps: nobody else would clear its folder
-            remove = self.folder.clear
+            status, handle = now.status, now.handle
         try:
             if self._exporting is not None:
                 self._exporting.cancel()
-            elif not taken_over:
+            elif status != "running" or handle != self.job.handle:
                 self._engine.stop(self.job.handle or "", force=True)
         finally:
-            remove()
+            if status in ("queued", "paused"):
+                self.folder.remove_rows()
+            elif status != "running":  # whose owner's worker may be about to read its rows
+                self.folder.clear()
 
     def _taken_over(self) -> bool:
         if not self.job.handle:
@@ -225,6 +229,7 @@ class Run:
         self, rows: bytes | None, public: bytes | None, decoder: str | None = None
     ) -> None:
         """Start a worker; without rows it finds what was exported for it."""
+        self._hold()  # what came before may have taken longer than the lease
         job, settings = self.job, self._settings
         spec = {
             "job_id": job.id,
@@ -317,12 +322,16 @@ class Run:
 
     def _renew(self) -> None:
         if time.monotonic() - self._renewed > self._settings.job_lease_seconds / 4:
-            self.job = self._jobs.renew(self.job, self._settings.job_lease_seconds)
+            self._hold()
             self.folder.touch(self._lease)
-            self._renewed = time.monotonic()
         else:
             fresh = self._jobs.get(self.job.tenant_id, self.job.id)
             self.job = replace(self.job, wanted=fresh.wanted)
+
+    def _hold(self) -> None:
+        """Extend the lease in the store."""
+        self.job = self._jobs.renew(self.job, self._settings.job_lease_seconds)
+        self._renewed = time.monotonic()
 
     def _collect(self) -> None:
         """Store the worker's new reports as events, and the steps that it has taken."""
@@ -409,6 +418,9 @@ class Run:
         job = self.job
         name = str(job.private["name"])
         ids = self._results
+        if not ids:
+            with suppress(NotFound):  # a gateway died between this and the end
+                ids.append(self._tuned.get(job.tenant_id, name).file_id)
         for path in result["files"][len(ids) :]:  # those before a fault of the store are there
             content = self.folder.read(path)
             row = self._files.create(job.tenant_id, Path(path).name, _RESULT_PURPOSE, content)

@@ -1,6 +1,7 @@
 """The thread that runs fine-tuning jobs: takes queued ones, looks after its own, adopts orphans."""
 
 import logging
+import math
 import secrets
 import socket
 import threading
@@ -15,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from connectors.jobs.base import Engine, EngineError
 from connectors.jobs.local import LocalEngine
 from connectors.jobs.ray import RayEngine
+from gateway.jobs.folder import JobFolder
 from gateway.jobs.run import Run
 from gateway.services import Services
 from gateway.settings import Settings
@@ -27,6 +29,7 @@ from store.tuned import TunedModelStore
 
 _log = logging.getLogger(__name__)
 _PATIENCE: Final = 15.0
+_SWEEP_SECONDS: Final = 600.0
 
 
 def make_engine(settings: Settings) -> Engine:
@@ -94,7 +97,11 @@ class Supervisor:
             self._thread.join(2 * _PATIENCE)
 
     def _loop(self) -> None:
+        swept = -math.inf
         while not self._stop.is_set():
+            if time.monotonic() - swept > _SWEEP_SECONDS:
+                self._guarded(self.sweep)
+                swept = time.monotonic()
             self._guarded(self.tick)
             self._stop.wait(self._poll)
         self._wind_down()
@@ -115,6 +122,16 @@ class Supervisor:
         except Exception as error:
             # The thread must live on; the text stays out of the log, since it may quote a row.
             _log.error("jobs: unexpected %s", type(error).__name__)
+
+    def sweep(self) -> None:
+        """Clear the folders of ended jobs whose gateway died before it could."""
+        root = self._settings.resolved_jobs_dir
+        if not root.is_dir():
+            return
+        folders = [JobFolder(root, path.name) for path in root.iterdir() if path.is_dir()]
+        left = {folder.path.name: folder for folder in folders if not folder.is_cleared()}
+        for job_id in self._jobs.ended(left):
+            left[job_id].clear()
 
     def tick(self) -> None:
         """Look once."""

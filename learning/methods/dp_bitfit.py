@@ -3,9 +3,16 @@
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from learning.bitfit.accountant import COARSE, Accountant, Entry, calibrate
 from learning.bitfit.clipping import Clipping
@@ -34,6 +41,8 @@ _ENCODER: Final[tuple[tuple[Part, float, float], ...]] = (
     ("last_layer", 10.0, 1e-2),
     ("bitfit", 1.0, 2e-3),
 )
+
+Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
 
 
 class PhaseSettings(BaseModel):
@@ -78,7 +87,7 @@ class Settings(PhaseSettings):
     autocast: Literal["bf16"] | None = None
     checkpoint_every: int = Field(20, ge=1)
     max_length: int = Field(128, ge=8, le=4096)
-    labels: list[str] | None = None
+    labels: list[Label] | None = Field(None, min_length=2)
 
     @property
     def one_phase(self) -> bool:

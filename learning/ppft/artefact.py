@@ -97,11 +97,11 @@ def read_card(folder: Path) -> Card:
             raise ArtefactError(f"{folder} has version {body['version']}; this reads {VERSION}")
         if _sha256(folder / WEIGHTS) != body["sha256"]:
             raise ArtefactError(f"{folder} is damaged: its weights are not those of its card")
-    except (OSError, ValueError, KeyError) as error:
+        return _card(card)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, ArtefactError):
             raise
         raise ArtefactError(f"{folder} is no trained PPFT model") from None
-    return _card(card)
 
 
 def card_within(weights: Path) -> Card:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from learning.ppft.decoder import Decoder
+from learning.ppft.decoder import Decoder, DecoderError
 from privacy.ppft.tasks import SPECS, Task
 
 ATTENTION: Final = ("q_proj", "k_proj", "v_proj", "o_proj")
@@ -175,7 +175,13 @@ def _with_lora(model: Any, lora: Lora) -> Any:
         target_modules=list(lora.targets),
         task_type="CAUSAL_LM",
     )
-    wrapped = get_peft_model(model, config)
+    try:
+        wrapped = get_peft_model(model, config)
+    except ValueError:
+        raise DecoderError(
+            f"the decoder has no layers {', '.join(lora.targets)}, on which LoRA would sit; take one "
+            "of the Llama family"
+        ) from None
     for name, parameter in wrapped.named_parameters():
         if "lora_" in name:
             parameter.data = parameter.data.float()

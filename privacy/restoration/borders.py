@@ -13,9 +13,11 @@ the right), so a stream can decide it with a small hold-back and always as the w
   it (``foo_Marta``).  A longer run is a line to write on, so a border.
 * An escape (the backslash and ``n`` of a line break in JSON or code, ``%20`` in a URL) before a
   capital is no part of the word that follows.
+* The letter of a possessive or a contraction ("Dean'S O'Hara", "I'd") begins no word.
 * Everything else (blank, hyphen, apostrophe, asterisk, emoji, joiner) is a border.
 """
 
+import re
 import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
@@ -30,6 +32,7 @@ UNDERSCORE: Final = 4
 
 MAX_UNDERSCORES: Final = 3
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
+_CONTRACTED: Final = re.compile(r"[^\W_]['’][sStTdDmM][^\w.]")
 LOOK_BEHIND: Final = 12
 LOOK_AHEAD: Final = MAX_UNDERSCORES + 1
 
@@ -91,7 +94,7 @@ def _class_before(text: str, index: int) -> int:
 def left_border(text: str, start: int) -> bool:
     """Say whether a form may start at ``text[start]``, that is, begins a word there."""
     own = char_class(text[start])
-    if own == MARK:
+    if own == MARK or _CONTRACTED.match(text, max(0, start - 2)) and start > 1:
         return False
     if own not in (WORD, UNSPACED):
         return True

@@ -1,8 +1,8 @@
 """The table of forms: every surface under which a substitute may come back, and its original.
 
-A surface is explicit when a pair names it, derived when it is a case shape or another Unicode
-normal form of an explicit one.  Explicit beats derived.  A surface that leads to two different
-originals is dropped: restoration never guesses.
+A surface is explicit when it was sent, derived when it is a case shape or another Unicode
+normal form of an explicit one, or cut from it.  Explicit beats derived.  A surface that leads to two
+different originals is dropped: restoration never guesses.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Final
 from privacy.restoration.casing import derived, same_shape
 from privacy.restoration.gaps import collapse, with_gaps_like
 
-KINDS: Final = ("given", "family", "mention", "whole", "exact", "placeholder")
+KINDS: Final = ("given", "family", "mention", "initialled", "whole", "exact", "placeholder")
 
 # What is derived from a pair of each kind.  A mention of several words is written in capitals in
 # headings; its lower-case form is left to its components, which are drawn without common words.
@@ -24,6 +24,7 @@ _SHAPES: Final[dict[str, tuple[str, ...]]] = {
     "family": ("upper", "lower", "title", "sentence"),
     "whole": ("upper", "lower", "title", "sentence"),
     "mention": ("upper",),
+    "initialled": ("upper",),
     "exact": (),
     "placeholder": (),
 }
@@ -43,6 +44,8 @@ class Pair:
         kind: ``given``/``family`` (one component of a person) and ``whole`` (an organisation or a
             place): also in upper, lower, title and sentence case, across a line break.  ``mention``
             (a surface of several components): as written or in upper case, across a line break.
+            ``initialled`` (a mention cut to an initial, which was not sent): the same, and what was sent
+            goes before.
             ``exact`` (an identifier): byte for byte, e-mail addresses in any case.  ``placeholder``
             (a numbered marker such as ``[PERSON_1]``): in any case and with other brackets.
     """
@@ -197,9 +200,11 @@ class _Candidates:
             return
         # Of "Astrid Trask" for "Lucía de la Fuente" no line break has a place; the parts know theirs.
         strict = pair.kind == "exact" or (
-            pair.kind == "mention" and len(pair.substitute.split()) != len(pair.original.split())
+            pair.kind in ("mention", "initialled")
+            and len(pair.substitute.split()) != len(pair.original.split())
         )
-        self.explicit.setdefault(pair.substitute, {})[pair.original] = strict
+        sent = self.derived if pair.kind == "initialled" else self.explicit
+        sent.setdefault(pair.substitute, {})[pair.original] = strict
         for surface, original in _derived_surfaces(pair, is_common):
             self.derived.setdefault(surface, {})[original] = strict
         if strict and _EMAIL.match(pair.substitute):

@@ -170,7 +170,7 @@ class FuzzyWords:
                 continue
             self._originals.update(fold(word) for word in _WORDS.findall(pair.original))
             self._kept.update(word.casefold() for word in _WORDS.findall(pair.substitute))
-            if pair.kind != "mention":
+            if pair.kind not in ("mention", "initialled"):
                 self._add_target(pair)
 
     def _add_target(self, pair: Pair) -> None:

@@ -61,7 +61,7 @@ def _initialled(mention: Entry) -> list[Pair]:
         Pair(
             f"{substitute[0][0]}{dot} {substitute[-1]}",
             f"{original[0][0]}{dot} {' '.join(original[-width:])}",
-            "mention",
+            "initialled",
         )
         for dot in (".", "")
     ]

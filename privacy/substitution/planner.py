@@ -14,7 +14,7 @@ from privacy.substitution.entry import EXACT_PREFIX, MENTION, Entry
 from privacy.substitution.known import KnownOriginals, TextItem
 from privacy.substitution.memory import Memory
 from privacy.substitution.named import NamedSubstituter
-from privacy.substitution.rewrite import Piece, glued_tokens, rewrite
+from privacy.substitution.rewrite import Piece, exposed, glued_tokens, rewrite
 from privacy.substitution.rules import PolicyBlocked, Ruleset
 from privacy.substitution.shapes import entity_key
 from privacy.substitution.structured import StructuredSubstituter
@@ -161,7 +161,7 @@ class Planner:
             text: TextItem
             spans: Sequence[Span]
             if isinstance(item, Kept):
-                if not known.came_later(item.known, item.settled.item):
+                if not _came_later(item, known):
                     settled.append(item.settled)
                     continue
                 text, spans = item.settled.item, self._wanted(item.settled.item, memory)
@@ -197,6 +197,14 @@ class Planner:
             resolver.resolve(fresh[index][0].text[span.start : span.end], span.type)
 
 
+def _came_later(kept: Kept, known: KnownOriginals) -> bool:
+    """Tell whether an original that was not known then stands in a text, or in what goes out for it."""
+    settled, since = kept.settled, kept.known
+    if known.came_later(since, settled.item):
+        return True
+    return settled.text != settled.item.text and bool(known.find(settled.text, since=since))
+
+
 def _settle(
     item: TextItem,
     wanted: Sequence[Span],
@@ -210,11 +218,31 @@ def _settle(
     spans = _with_initials(item.text, _merge(wanted, swept))
     pieces = resolver.pieces(item.text, spans, mentions)
     left = _untouched(item, swept, pieces, known)
-    pieces += resolver.pieces(item.text, left, mentions)
-    for token, substitute in glued_tokens(item.text, pieces):
-        if memory.get(MENTION, EXACT_PREFIX + token) is None:
-            memory.add(Entry(MENTION, EXACT_PREFIX + token, token, substitute, None, {}, PERSON))
+    while True:
+        pieces += resolver.pieces(item.text, left, mentions)
+        spans += left
+        left = [s for s in exposed(item.text, pieces, known.find) if s not in spans]
+        if not left:
+            break
+    wholes = [
+        (span.start + parts[0].start, span.start + parts[-1].end)
+        for span in spans
+        if len(parts := resolver.resolve(item.text[span.start : span.end], span.type)) > 1
+    ]
+    for token, substitute in glued_tokens(item.text, pieces, wholes):
+        _remember_token(token, substitute, memory)
     return Settled(item, rewrite(item.text, pieces), tuple(dict.fromkeys(mentions)))
+
+
+def _remember_token(token: str, substitute: str, memory: Memory) -> None:
+    """Keep a token; one that went out before with fewer of its names known has two substitutes."""
+    key = EXACT_PREFIX + token
+    known = memory.get(MENTION, key)
+    if known is not None and known.substitute != substitute:
+        key = f"{key}={substitute}"
+        known = memory.get(MENTION, key)
+    if known is None:
+        memory.add(Entry(MENTION, key, token, substitute, None, {}, PERSON))
 
 
 def _untouched(

@@ -95,7 +95,7 @@ def create_job(
         count = jobs.shared(tenant_id, data, kind.account)
         told = f" {count} of its rows are in another data set that was trained on, and share its budget."
         raise budget_exceeded(f"{error}{told if count else ''}") from None
-    jobs.add_events(job.id, _first_events(job, rows, labels, "labels" in given))
+    jobs.add_events(job.id, _first_events(job, rows, labels, isinstance(given.get("labels"), list)))
     return job_object(job)
 
 
@@ -168,8 +168,8 @@ def _check_public(rows: Rows, public: Rows) -> None:
 
 def _labels(given: Any, rows: Rows, public: Rows | None) -> tuple[str, ...]:
     """Return the classes in order; every row must carry one of them."""
-    if isinstance(given, list) and all(isinstance(label, str) for label in given):
-        labels = tuple(dict.fromkeys(given))
+    if isinstance(given, list) and given and all(isinstance(label, str) for label in given):
+        labels = tuple(dict.fromkeys(label.strip() for label in given))
     else:
         labels = tuple(sorted({label for _, label in rows.examples()}))
     if len(labels) > _MOST_LABELS:

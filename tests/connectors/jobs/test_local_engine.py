@@ -117,3 +117,18 @@ def test_ray_is_loaded_only_when_it_is_used() -> None:
 
     RayEngine("http://127.0.0.1:1", gpus=0.5)
     assert not [name for name in sys.modules if name == "ray" or name.startswith("ray.")]
+
+
+def test_a_job_that_ray_does_not_know_has_ended() -> None:
+    class Restarted:
+        """A cluster's client after the cluster was started anew; the words are Ray's."""
+
+        def get_job_status(self, handle: str) -> None:
+            told = "Request failed with status code 404: "
+            raise RuntimeError(f"{told}Job {handle} does not exist." if handle else f"{told}404")
+
+    engine = RayEngine("http://127.0.0.1:9")
+    engine._client = Restarted()
+    assert engine.poll("ftjob-1-1") == "ended"
+    engine.stop("ftjob-1-1", force=True)
+    assert engine.poll("") == "ended"  # its submission failed

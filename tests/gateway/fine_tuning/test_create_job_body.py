@@ -5,8 +5,10 @@ from typing import Any
 import orjson
 import pytest
 
+from gateway.api.fine_tuning import service
 from gateway.api.fine_tuning.service import parse_create
 from gateway.errors import ApiError
+from learning.rows import parse_rows
 
 
 def body(**fields: Any) -> bytes:
@@ -31,3 +33,10 @@ def test_settings_in_two_places_are_refused() -> None:
     assert parse_create(body(hyperparameters={"epsilon": 2})).hyperparameters == {"epsilon": 2}
     with pytest.raises(ApiError, match="not in both"):
         parse_create(body(method=method, hyperparameters={"epsilon": 2}))
+
+
+def test_labels_are_taken_without_the_white_space_around_them() -> None:
+    rows = parse_rows(b'{"text": "x", "label": " good"}\n{"text": "y", "label": "bad "}\n')
+    assert service._labels([" good ", "bad", "good"], rows, None) == ("good", "bad")
+    turns = b'{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "%s"}]}\n'
+    assert service._labels(["good"], parse_rows(turns % b" good "), None) == ("good",)

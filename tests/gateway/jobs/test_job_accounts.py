@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from jobs_gateway import rows
 
 from connectors.jobs.local import LocalEngine
 from gateway.jobs.budget import cost_of
@@ -12,7 +13,7 @@ from gateway.jobs.folder import JobFolder
 from gateway.jobs.run import Run
 from learning.methods.registry import method
 from store.errors import StoreUnavailable
-from store.job_rows import Job
+from store.job_rows import Job, TransitionRefused
 from store.ledger import Ledger
 from store.tenants import TenantStore
 from store.tuned import TunedModelStore
@@ -134,3 +135,75 @@ def test_a_result_is_stored_once_though_the_store_fails_in_between(
     kept = [f.filename for f in bench.files.list("acme") if f.purpose == "fine-tune-results"]
     assert sorted(kept) == ["card", "weights"]
     assert bench.job(made.id).status == "succeeded"
+
+
+def test_a_gateway_that_dies_before_the_end_leaves_no_second_copy_of_the_values(
+    bench: Bench,  # type: ignore[valid-type]
+    monkeypatch: Any,
+) -> None:
+    made = bench.create()
+    job = bench.jobs.claim("one", 60.0, ["local"])
+    tuned = TunedModelStore(bench.db)
+
+    def run() -> Run:
+        return Run(job, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+
+    def dying(*_args: Any, **_more: Any) -> None:
+        raise KeyboardInterrupt
+
+    first = run()
+    first.folder.make()
+    for name in ("weights", "card"):
+        (first.folder.path / name).write_bytes(b"x")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(bench.jobs, "finish", dying)
+        first._succeed({"files": ["weights", "card"]})
+    run()._succeed({"files": ["weights", "card"]})
+    done = bench.job(made.id)
+    (model,) = tuned.list("acme")
+    assert done.status == "succeeded" and done.result_files[0] == model.file_id
+    kept = [f.filename for f in bench.files.list("acme") if f.purpose == "fine-tune-results"]
+    assert kept.count("weights") == 1
+
+
+def test_who_lost_a_job_while_starting_it_writes_no_rows(bench: Bench) -> None:  # type: ignore[valid-type]
+    made = bench.create()
+    slow = bench.jobs.claim("slow", 0.0, ["local"])
+    time.sleep(0.01)
+    tuned = TunedModelStore(bench.db)
+    run = Run(slow, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+    job = bench.jobs.claim("other", 60.0, ["local"])
+    with pytest.raises(TransitionRefused):
+        run.begin()
+    assert not bench.folder(made.id).exists()
+    other = Run(job, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+    other.folder.prepare({"lease": "lease-2"}, [0], b"rows", None)
+    run.abandon()  # the other's worker has not read them yet
+    assert (bench.folder(made.id) / "data.jsonl").exists()
+    other._finish("cancelled")
+    run.folder.prepare({"lease": "lease-1", "labels": ["a"]}, [0], b"rows", None)
+    run.abandon()
+    assert list(bench.folder(made.id).iterdir()) == []
+
+
+def test_what_a_gateway_left_that_died_at_a_jobs_end_is_cleared(bench: Bench) -> None:  # type: ignore[valid-type]
+    ended, runs = orphan(bench, 3), bench.create()
+    bench.folder(runs.id).mkdir()
+    for job in (ended, runs):
+        (bench.folder(job.id) / "data.jsonl").write_bytes(rows())
+        (bench.folder(job.id) / "worker.log").touch()
+    supervisor = bench.supervisor()
+    bench.jobs.finish(
+        bench.jobs.claim("two", 60.0, ["local"]), "cancelled", lambda _: 0.0, history=ended.history
+    )
+    supervisor.sweep()
+    assert [path.name for path in bench.folder(ended.id).iterdir()] == ["worker.log"]
+    assert (bench.folder(runs.id) / "data.jsonl").exists()
+
+
+def test_a_lease_of_a_wrong_clock_does_not_keep_a_job(bench: Bench) -> None:  # type: ignore[valid-type]
+    made = bench.create()
+    bench.jobs.claim("before", 86_400.0, ["local"])
+    job = bench.jobs.claim("after", 60.0, ["local"])
+    assert job is not None and job.id == made.id and job.owner == "after"
+    assert bench.jobs.claim("third", 60.0, ["local"]) is None

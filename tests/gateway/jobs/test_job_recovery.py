@@ -172,7 +172,8 @@ def test_who_lost_the_lease_lets_go_and_the_worker_ends_by_itself(bench: Bench) 
     with bench.db.write() as session:
         from sqlalchemy import text
 
-        session.execute(text("UPDATE fine_tuning_jobs SET owner = 'else', lease_until = 9e9"))
+        until = text("UPDATE fine_tuning_jobs SET owner = 'else', lease_until = :until")
+        session.execute(until, {"until": time.time() + 600})
     for run in supervisor._runs.values():
         run._renewed -= 100
     supervisor.tick()

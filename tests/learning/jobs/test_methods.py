@@ -61,6 +61,8 @@ def test_delta_and_the_size_of_the_data_set(facts: Facts) -> None:
         ({"phases": [{"steps": 1}], "steps": 2}, "steps"),
         ({"noise_multiplier": 0}, "noise_multiplier"),
         ({"private": False}, "private"),
+        ({"labels": ["a", " "]}, "labels.1"),
+        ({"labels": []}, "labels"),
         ({"epsilon": 1e-9, "steps": 100}, "epsilon"),
     ],
 )
@@ -89,3 +91,12 @@ def test_a_file_is_a_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("base", "registry", "_bitfit_run", "../rows", "supervised"):
         with pytest.raises(registry.UnknownMethod, match="there are: .*dp_bitfit"):
             registry.method(name)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "null"])
+def test_a_base_whose_configuration_is_damaged_is_told(tmp_path: Path, content: str) -> None:
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(MethodError, match="config.json is damaged"):
+        KIND.reads(tmp_path)
+    (tmp_path / "config.json").write_text('{"architectures": 5}')
+    assert KIND.reads(tmp_path) == "labels"

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tiny_models import save_encoder
 
 from connectors.weights import MINILM_TOKENIZER
 from learning.bitfit import read_card
-from learning.methods.base import Facts, Nowhere, Unanswerable, Work
+from learning.methods.base import Facts, MethodError, Nowhere, Unanswerable, Work
 from learning.methods.dp_bitfit import DpBitfit
 from learning.rows import Rows, parse_rows
 from learning.tasks import is_causal
@@ -123,7 +124,8 @@ def test_a_run_is_resumed_saved_and_asked(
         tuned.answer([{"role": "user", "content": "who " * 100}], {})
 
 
-def test_roles_that_a_template_refuses_are_told(writer: Path, tmp_path: Path) -> None:
+def strict(writer: Path, tmp_path: Path) -> Path:
+    """A writer whose chat template takes no system message."""
     base = shutil.copytree(writer, tmp_path / "strict")
     settings = json.loads((base / "tokenizer_config.json").read_text())
     settings["chat_template"] = (
@@ -131,6 +133,11 @@ def test_roles_that_a_template_refuses_are_told(writer: Path, tmp_path: Path) ->
         "{% endif %}{{ m.content }}\n{% endfor %}"
     )
     (base / "tokenizer_config.json").write_text(json.dumps(settings))
+    return base
+
+
+def test_roles_that_a_template_refuses_are_told(writer: Path, tmp_path: Path) -> None:
+    base = strict(writer, tmp_path)
     result = KIND.run(work(base, tmp_path, []))
     assert result is not None
     tuned = KIND.load(result.files[0], base, Nowhere())
@@ -156,3 +163,33 @@ def test_a_run_uses_the_accelerator_in_bf16(
         [{"role": "user", "content": "who 3"}], {}
     )
     assert answer.text or name == "writer"
+
+
+def test_a_conversation_longer_than_a_writers_positions_is_cut(
+    writer: Path, tmp_path: Path
+) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    base = tmp_path / "gpt2"
+    config = GPT2Config(vocab_size=30522, n_embd=16, n_layer=1, n_head=2, n_positions=16)
+    GPT2LMHeadModel(config).save_pretrained(base)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(writer / name, base / name)
+    assert is_causal(base)
+    long = parse_rows(CHAT % (0, b"good " * 100))
+    result = KIND.run(replace(work(base, tmp_path, []), rows=long, public=long))
+    assert result is not None and result.facts["valid_loss"] > 0
+
+
+def test_rows_that_cannot_be_learned_are_told_before_a_step(writer: Path, tmp_path: Path) -> None:
+    taken: list[int] = []
+    before = (
+        b'{"messages": [{"role": "user", "content": "%s"}, {"role": "assistant", "content": "y"}]}'
+    )
+    with pytest.raises(MethodError, match="max_length"):
+        KIND.run(replace(work(writer, tmp_path, taken), rows=parse_rows(before % (b"who " * 50))))
+    base = strict(writer, tmp_path)
+    system = b'\n{"messages": [{"role": "system", "content": "Oberhuber"}, ' + before[14:] % b"who"
+    with pytest.raises(MethodError, match="line 2: .* roles") as caught:
+        KIND.run(replace(work(base, tmp_path, taken), rows=parse_rows(system)))
+    assert "Oberhuber" not in str(caught.value) and not taken

@@ -3,11 +3,13 @@
 import fcntl
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from learning import worker
 from learning.worker import Folder
 
 
@@ -37,3 +39,30 @@ def test_no_step_is_taken_that_is_not_reserved(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="reserved"):
         folder.take(3)
     assert json.loads((tmp_path / "taken.json").read_text()) == [5]
+
+
+@pytest.mark.parametrize("jump", [-7200.0, 7200.0])
+def test_a_lease_is_measured_by_a_clock_that_nobody_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float
+) -> None:
+    lease = tmp_path / "lease"
+    lease.touch()
+    now = [1000.0]
+    monkeypatch.setattr(worker, "_now", lambda: now[0])
+    monkeypatch.setattr(worker.threading.Thread, "start", lambda _thread: None)
+    monkeypatch.setattr(worker.signal, "signal", lambda *_: None)
+    stop = worker.Stop(lease, 10.0)
+    wall = time.time()
+    monkeypatch.setattr(worker.time, "time", lambda: wall + jump)
+    assert not stop
+    now[0] += 9
+    os.utime(lease, (wall + jump, wall + jump))  # renewed under the new time
+    assert not stop
+    now[0] += 9
+    assert not stop
+    now[0] += 2
+    assert stop  # nobody renewed it
+    late = tmp_path / "late"
+    late.touch()
+    os.utime(late, (wall + jump - 60, wall + jump - 60))
+    assert worker.Stop(late, 10.0)  # over before the worker began

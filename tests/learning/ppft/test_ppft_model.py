@@ -8,8 +8,9 @@ import torch
 from ppft_examples import EXAMPLES
 from ppft_tiny import DIMENSIONS
 
+from learning.ppft import artefact
 from learning.ppft.align import ridge
-from learning.ppft.decoder import load_decoder
+from learning.ppft.decoder import DecoderError, load_decoder
 from learning.ppft.generate import Sampling, answers, generate
 from learning.ppft.model import Example, Lora, PpftModel
 from privacy.ppft.tasks import Task
@@ -142,3 +143,22 @@ def test_generation_in_bf16_on_an_accelerator(decoder: Path) -> None:
         torch.isfinite(p.grad).all() for p in made.trainable().values() if p.grad is not None
     )
     assert len(answers(made, EXAMPLES, 5)) == 4
+
+
+def test_rows_that_are_all_alike_tell_the_mean() -> None:
+    x = np.tile(np.random.default_rng(1).normal(size=6), (7, 1))
+    y = np.arange(14.0).reshape(7, 2)
+    weights, bias = ridge(x, y, 0.03)
+    np.testing.assert_allclose(x @ weights + bias, np.tile(y.mean(axis=0), (7, 1)))
+
+
+@pytest.mark.parametrize("content", ["[]", "null", '{"version": 1, "card": 3}', '{"card": {}}'])
+def test_a_card_of_another_shape_is_no_card(tmp_path: Path, content: str) -> None:
+    (tmp_path / artefact.CARD).write_text(content)
+    with pytest.raises(artefact.ArtefactError):
+        artefact.read_card(tmp_path)
+
+
+def test_a_decoder_without_the_layers_of_lora_is_told(decoder: Path) -> None:
+    with pytest.raises(DecoderError, match="no layers c_attn"):
+        PpftModel.create(load_decoder(decoder), DIMENSIONS, Lora(r=2, targets=("c_attn",)))

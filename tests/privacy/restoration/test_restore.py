@@ -198,3 +198,23 @@ def test_no_pairs() -> None:
     assert restore([], "Ilse Varga") == "Ilse Varga"
     stream = Restorer([]).stream()
     assert stream.feed("Ilse") + stream.finish() == "Ilse"
+
+
+def test_what_was_sent_goes_before_a_mention_cut_to_an_initial() -> None:
+    pairs = [
+        Pair("Lucrecia Michelson", "Dean O'Hara", "mention"),
+        Pair("L. Michelson", "D. O'Hara", "initialled"),
+        Pair("Michelson", "O'Hara", "family"),
+    ]
+    assert Restorer(pairs).restore("L. Michelson, L. MICHELSON") == "D. O'Hara, D. O'HARA"
+    sent = Pair("L. Michelson", "S. O'Hara", "mention")
+    assert Restorer([*pairs, sent]).restore("L. Michelson wrote") == "S. O'Hara wrote"
+
+
+@pytest.mark.parametrize("mark", ["'", "’"])
+def test_the_letter_of_a_possessive_begins_no_name(mark: str) -> None:
+    pairs = [Pair("S Maddock", "D O'Hara", "initialled"), Pair("Maddock", "O'Hara", "family")]
+    restorer = Restorer(pairs)
+    assert restorer.restore(f"Dean{mark}S Maddock") == f"Dean{mark}S O'Hara"
+    assert restorer.restore(f"{mark}S Maddock{mark}") == f"{mark}D O'Hara{mark}"
+    assert restorer.restore("l'S Maddock d'S. Maddock") == "l'S O'Hara d'S. O'Hara"

@@ -369,3 +369,56 @@ def test_a_reformatted_number_is_restored_in_its_format(
 ) -> None:
     entry = Entry("phone", original, original, substitute, None, {}, "PHONE")
     assert Restorer(restoration_pairs([entry])).restore(answer) == restored
+
+
+@pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("the map D.C._map.pdf and Varga Ltd._x", [("D.C.", "LOC"), ("Varga Ltd.", "ORG")]),
+        ("Will_Lindqvist J. K. signed", [("Will", "PERSON"), ("Lindqvist J. K.", "PERSON")]),
+        ("S. O'Hara and Dean'S O'Hara", [("S. O'Hara", "PERSON"), ("Dean'S O'Hara", "PERSON")]),
+        ("Dean O'Hara. Dean'S O'Hara wrote", [("Dean O'Hara", "PERSON")]),
+    ],
+)
+def test_names_glued_to_one_another_round_trip(
+    phi: WordVectors, pools: PoolSet, text: str, spans: list[tuple[str, str]]
+) -> None:
+    rules = compile_rules(load_policy("balanced"), phi)
+    for seed in range(40):  # what is drawn decides whether there is anything to confuse
+        plan = Planner(rules, pools, SeededRandomness(seed), _hash).plan(
+            [_item(text, *spans)], SessionContext()
+        )
+        assert _restored(plan) == [text]
+
+
+def test_a_token_of_which_more_is_known_later_is_restored_in_both_forms(planner: Planner) -> None:
+    item = _item("see Lindqvist_Varga.pdf", ("Lindqvist", "PERSON"))
+    first = planner.plan([item], SessionContext())
+    kept = Kept(first.settled[0], len(first.entries))
+    again = planner.plan([kept, _item("Varga", ("Varga", "PERSON"))], SessionContext(first.entries))
+    assert again.texts[0] != first.texts[0]
+    assert _restored(again, first.entries) == [item.text, "Varga"]
+    restorer = Restorer(restoration_pairs([*first.entries, *again.entries]))
+    assert restorer.restore(first.texts[0]) == item.text
+
+
+def test_an_initial_that_stays_is_not_taken_for_a_substitutes(planner: Planner) -> None:
+    first = planner.plan([_item("Ilse Varga", ("Ilse Varga", "PERSON"))], SessionContext())
+    letter = first.texts[0][0]
+    for text in (f"{letter}. Varga wrote", f"Ilse {letter}. Varga wrote"):
+        plan = planner.plan([TextItem(text)], SessionContext(first.entries))
+        assert _restored(plan, first.entries) == [text]
+
+
+def test_what_replacements_expose_is_replaced_too(planner: Planner) -> None:
+    # "Thank" begins a sentence as long as "D.C." stands before it, and no longer behind "Lyon".
+    before = _item("In D.C. Thank you.", ("D.C.", "LOC"))
+    named = _item("Ask Thank about it", ("Thank", "PERSON"))
+    plan = planner.plan([before, named], SessionContext())
+    assert not [hit for text in plan.texts for hit in plan.known.find(text)]
+    assert _restored(plan) == [before.text, named.text]
+    first = planner.plan([before], SessionContext())
+    kept = Kept(first.settled[0], len(first.entries))
+    again = planner.plan([kept, named], SessionContext(first.entries))
+    assert not [hit for text in again.texts for hit in again.known.find(text)]
+    assert _restored(again, first.entries) == [before.text, named.text]
