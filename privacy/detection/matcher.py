@@ -25,8 +25,10 @@ Rules:
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from ahocorasick_rs import AhoCorasick, MatchKind
@@ -103,7 +105,7 @@ class KnownMatcher:
         if not text or (self._word_automaton is None and self._squeezed_automaton is None):
             return []
         folded = fold(text)
-        found = list(self._find_words(text, folded, supported))
+        found = list(self._find_words(text, folded, _Support(supported)))
         found.extend(self._find_squeezed(text, folded))
         closed = bytes_ranges(text) if found else []
         if closed:
@@ -111,7 +113,7 @@ class KnownMatcher:
             found = [s for s in found if not any(a <= s.start and s.end <= b for a, b in closed)]
         return _leftmost_longest(found)
 
-    def _find_words(self, text: str, folded: Folded, supported: Sequence[Span]) -> Iterator[Span]:
+    def _find_words(self, text: str, folded: Folded, supported: "_Support") -> Iterator[Span]:
         if self._word_automaton is None:
             return
         for index, start, end in self._word_automaton.find_matches_as_indexes(
@@ -270,8 +272,21 @@ def _with_opening(text: str, start: int, end: int) -> int:
     return start - 1 if start and text[start - 1] == "+" else start
 
 
-def _supported(text: str, start: int, end: int, needs: str, supported: Sequence[Span]) -> bool:
-    if any(span.start < end and start < span.end for span in supported):
+class _Support:
+    """Says whether one of some spans overlaps a place; a long text has thousands of both."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        ordered = sorted((span.start, span.end) for span in spans)
+        self._starts = [start for start, _ in ordered]
+        self._furthest = list(accumulate((end for _, end in ordered), max))
+
+    def overlaps(self, start: int, end: int) -> bool:
+        place = bisect_left(self._starts, end)
+        return place > 0 and self._furthest[place - 1] > start
+
+
+def _supported(text: str, start: int, end: int, needs: str, supported: _Support) -> bool:
+    if supported.overlaps(start, end):
         return True
     if needs != "capital" or not text[start].isupper():
         return False

@@ -32,7 +32,8 @@ UNDERSCORE: Final = 4
 
 MAX_UNDERSCORES: Final = 3
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
-_CONTRACTED: Final = re.compile(r"[^\W_]['’][sStTdDmM][^\w.]")
+# "l'S&P 500", "l'M-441" and "l'S. Moreau" are no contractions.
+_CONTRACTED: Final = re.compile(r"[^\W_]['’][sStTdDmM](?=[\s,;:!?)])")
 LOOK_BEHIND: Final = 12
 LOOK_AHEAD: Final = MAX_UNDERSCORES + 1
 

@@ -221,7 +221,8 @@ def _settle(
     while True:
         pieces += resolver.pieces(item.text, left, mentions)
         spans += left
-        left = [s for s in exposed(item.text, pieces, known.find) if s not in spans]
+        done = set(spans)
+        left = [s for s in exposed(item.text, pieces, known.find) if s not in done]
         if not left:
             break
     wholes = [

@@ -1,7 +1,7 @@
 """The single simultaneous pass that replaces pieces of a text."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -89,6 +89,7 @@ def glued_tokens(
     """
     groups: list[tuple[int, int, list[Piece], bool]] = []
     out, placed = _placed(text, pieces)
+    wholes = _outermost(wholes)
     done = 0
     for start, piece in placed:
         glued = not (
@@ -118,10 +119,20 @@ def _moved(piece: Piece, offset: int) -> Piece:
     return Piece(piece.start - offset, piece.end - offset, piece.replacement)
 
 
+def _outermost(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the ranges that lie in no other, in order."""
+    kept: list[tuple[int, int]] = []
+    for low, high in sorted(ranges, key=lambda each: (each[0], -each[1])):
+        if not kept or high > kept[-1][1]:
+            kept.append((low, high))
+    return kept
+
+
 def _token(text: str, piece: Piece, wholes: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    low, high = next(
-        (w for w in wholes if w[0] <= piece.start and piece.end <= w[1]), (piece.start, piece.end)
-    )
+    low, high = piece.start, piece.end
+    place = bisect_right(wholes, low, key=lambda whole: whole[0])
+    if place and high <= wholes[place - 1][1]:
+        low, high = wholes[place - 1]
     while low and piece.start - low <= _LONGEST_TOKEN and _in_word(text[low - 1]):
         low -= 1
     while high < len(text) and high - piece.end <= _LONGEST_TOKEN and _in_word(text[high]):

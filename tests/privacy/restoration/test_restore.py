@@ -218,3 +218,7 @@ def test_the_letter_of_a_possessive_begins_no_name(mark: str) -> None:
     assert restorer.restore(f"Dean{mark}S Maddock") == f"Dean{mark}S O'Hara"
     assert restorer.restore(f"{mark}S Maddock{mark}") == f"{mark}D O'Hara{mark}"
     assert restorer.restore("l'S Maddock d'S. Maddock") == "l'S O'Hara d'S. O'Hara"
+    names = Restorer([Pair("S-6685", "S-2210", "exact"), Pair("T&K Bank", "S&P Bank", "whole")])
+    assert (
+        names.restore(f"d{mark}S-6685, dell{mark}T&K Bank") == f"d{mark}S-2210, dell{mark}S&P Bank"
+    )
