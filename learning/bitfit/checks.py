@@ -136,14 +136,20 @@ def verify_independence(probe: Probe, loss: Loss, batch: Batch) -> None:
         )
 
 
-def verify_padding(probe: Probe, loss: Loss, batch: Batch, row: int, alone: Batch) -> None:
-    """Compare a record alone with itself padded to longer ones.  Raises PrivacyError."""
+def verify_padding(probe: Probe, loss: Loss, batch: Batch, row: int, alone: Batch) -> bool:
+    """Compare a record alone with itself padded to longer ones; False when it has no gradient.
+
+    Raises:
+        PrivacyError: It is another one.
+    """
     if probe.differs(loss, batch, row, alone):
         raise PrivacyError(
             "an example's loss or gradient changes with its padding, and so with the length of the "
             "other examples of its batch: give the model an attention_mask that it obeys, or pad "
             "every example to one length"
         )
+    _, norm, _ = probe.record(loss, alone, 0)
+    return bool(torch.isfinite(norm[0]) & (norm[0] > 0))
 
 
 def sums_differ(captured: Tensor, trained: list[Trained], tolerance: float) -> Tensor:
@@ -181,7 +187,7 @@ def _square(item: Trained) -> Tensor:
 
 
 def rows_of(batch: Batch, chosen: Tensor) -> dict[str, Tensor]:
-    """The examples that the boolean mask ``(B,)`` names."""
+    """The examples that a boolean mask ``(B,)`` or their numbers name."""
     return {name: value[chosen.to(value.device)] for name, value in batch.items()}
 
 

@@ -197,18 +197,25 @@ class PrivateModel:
         for parameter, wanted in self._frozen:
             parameter.requires_grad_(wanted)
 
-    def verify_padding(self, loss: Loss, batch: Batch, row: int, alone: Batch) -> None:
-        """Raise PrivacyError unless example ``row`` of a padded batch is to the model what it is alone."""
-        checks.verify_padding(self._probe, loss, batch, row, alone)
+    def verify_padding(self, loss: Loss, batch: Batch, row: int, alone: Batch) -> bool:
+        """Raise PrivacyError unless example ``row`` of a padded batch is to the model what it is alone.
+
+        Returns:
+            Whether that says anything: an example without a gradient is the same everywhere.
+        """
+        return checks.verify_padding(self._probe, loss, batch, row, alone)
 
     def _verify(self, loss: Loss, batch: Batch) -> None:
         # Examples that count nothing would say of the others that they cannot be told apart.
         self._backward(loss, batch)
-        finite = torch.isfinite(self._capture.norms())
+        norms = self._capture.norms()
         self._clear_gradients()
-        compared = min(int(finite.sum()), 2)
-        if self._verified < compared:
-            checks.verify_independence(self._probe, loss, checks.rows_of(batch, finite))
+        # The last one is compared; one without a gradient would show nothing.
+        order = norms.argsort()
+        order = order[torch.isfinite(norms[order])]
+        compared = min(len(order), 2)
+        if self._verified < compared and bool(norms[order[-1]] > 0):
+            checks.verify_independence(self._probe, loss, checks.rows_of(batch, order))
             self._verified = compared
 
     def _forward(self, loss: Loss, batch: Batch) -> Tensor:

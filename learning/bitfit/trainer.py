@@ -20,7 +20,7 @@ from learning.bitfit.data import Data
 from learning.bitfit.delta import fingerprint, save_delta
 from learning.bitfit.engine import PrivacySettings, PrivateModel, make_private
 from learning.bitfit.events import Event
-from learning.bitfit.losses import Loss, classification_loss
+from learning.bitfit.losses import Batch, Loss, classification_loss
 from learning.bitfit.noise import NoiseSource, NoNoise
 from learning.bitfit.plain import PlainModel
 from learning.bitfit.processes import Processes
@@ -92,7 +92,7 @@ def train(
         on_event: Told of progress, on rank 0.
         checkpoint_dir: Where checkpoints go; none are written without it.
         should_stop: Asked before every step; True on any process writes a checkpoint and returns.
-        on_step: Told, on rank 0, the number of every step of the whole run before it is taken.
+        on_step: Told, on rank 0, the number of every step of the whole run before its noise is drawn.
         noise: Injected by tests.
         randomness: Injected by tests.
 
@@ -136,7 +136,7 @@ class _Run:
         self.done = 0
         self.skipped = 0
         self.padding_checked = False
-        self.shapes: dict[str, torch.Size] = {}
+        self.shapes: dict[int, tuple[torch.Size, ...]] = {}  # of each record alone
         self.started = time.monotonic()
         self.done_before = 0
 
@@ -202,8 +202,6 @@ class _Run:
                 if self.processes.any(should_stop(), self.device):
                     self._save(number, step, optimizer, phase)
                     return True
-                if self.on_step is not None and self.processes.rank == 0:
-                    self.on_step(self.done)
                 self._step(engine, optimizer, sampler, phase, step)
                 is_last = step + 1 == steps and number + 1 == len(self.config.phases)
                 if (step + 1) % self.config.checkpoint_every == 0 or is_last:
@@ -229,6 +227,8 @@ class _Run:
             if isinstance(engine, PrivateModel) and not self.padding_checked:
                 self.padding_checked = self._verify_padding(engine, batch, indices)
             losses.append(engine.accumulate(self.loss, batch))
+        if self.on_step is not None and self.processes.rank == 0:
+            self.on_step(self.done)
         if self.config.private:
             # Before the release: a crash in between can only overstate what was spent.
             self.account.charge(self.config.rate_of(phase), self.sigma, label=phase.method)
@@ -245,16 +245,15 @@ class _Run:
     def _verify_padding(
         self, engine: PrivateModel, batch: dict[str, Tensor], indices: NDArray[np.int64]
     ) -> bool:
-        """Look whether a record depends on the length of the others; False when all have one."""
-        shapes = {name: value.shape[1:] for name, value in batch.items()}
-        if shapes == self.shapes:  # once is enough where every record has one shape
-            return False
-        self.shapes = shapes
-        for row in range(len(indices)):
-            alone = self._batch(indices[row : row + 1])
-            if any(alone[name].shape[1:] != shape for name, shape in shapes.items()):
-                engine.verify_padding(self.loss, batch, row, alone)
-                return True
+        """Look whether a record depends on the length of the others; False when that did not show."""
+        shapes = _shapes(batch)
+        for row, record in enumerate(indices.tolist()):
+            one = indices[row : row + 1]
+            if record not in self.shapes:
+                self.shapes[record] = _shapes(self.data.batch(one))
+            if self.shapes[record] != shapes:
+                if engine.verify_padding(self.loss, batch, row, self._batch(one)):
+                    return True
         return False
 
     def _schedule(self, step: int, phase: Phase) -> float:
@@ -360,3 +359,7 @@ class _Run:
             self.skipped,
             self.processes.bytes_reduced,
         )
+
+
+def _shapes(batch: Batch) -> tuple[torch.Size, ...]:
+    return tuple(batch[name].shape[1:] for name in sorted(batch))

@@ -181,6 +181,17 @@ def test_a_head_at_zero_hides_no_coupling() -> None:
         private.accumulate(centred, batch_of(4))
 
 
+def test_an_example_without_a_gradient_hides_no_coupling() -> None:
+    batch = batch_of(4)
+    batch["scale"][3] = 0.0
+    private = make_private(Model(), PrivacySettings(0.0, 1.0))
+    with pytest.raises(PrivacyError, match="other examples"):
+        private.accumulate(lambda m, b: loss(m, b) / len(b["x"]), batch)
+    # With none at all there is nothing to compare, and nothing to refuse either.
+    private.accumulate(loss, batch_of(2, 0.0))
+    assert private._verified == 0
+
+
 @pytest.mark.parametrize("method", ["bitfit", "full"])
 @pytest.mark.parametrize("row", [0, 3])
 def test_a_first_batch_with_an_example_that_is_not_finite(method: Any, row: int) -> None:

@@ -418,6 +418,53 @@ def test_records_whose_gradient_depends_on_the_length_of_others_are_refused() ->
     assert train(MeanOfEverything(False), of_one_length, run).status == "completed"
 
 
+class InOrder:
+    """Every record in every batch."""
+
+    def uniform(self, size: int) -> NDArray[np.float64]:
+        return np.zeros(size)
+
+
+def test_long_records_first_hide_no_dependence_on_padding() -> None:
+    """The microbatch with a short record has the shape of those before, which had none."""
+    encodings = [[5, 6, 7, 8, 9]] * (RECORDS - 2) + [[5], [6, 7]]
+    records = tokenized(encodings, [0, 1] * 20)
+    run = config(expected_batch=RECORDS, microbatch=8, phases=(Phase(epochs=2),))
+    assert train(MeanOfEverything(True), records, run, randomness=InOrder()).status == "completed"
+    with pytest.raises(PrivacyError, match="length of the other"):
+        train(MeanOfEverything(False), records, run, randomness=InOrder())
+
+
+@pytest.mark.parametrize("weight", [0.0, torch.nan])
+def test_a_record_without_a_gradient_says_nothing_of_padding(weight: float) -> None:
+    def weighted(model: nn.Module, batch: Any) -> Tensor:
+        inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+        return torch.as_tensor(model(**inputs).logits[:, 0] * batch["weight"])
+
+    ids = torch.tensor([[5, 0, 0], [6, 7, 0], [6, 7, 8]] * 10)
+    weights = torch.tensor([weight, 1.0, 1.0] * 10)
+    records = TensorData({"input_ids": ids, "attention_mask": (ids > 0).long(), "weight": weights})
+    run = config(dataset_size=30, expected_batch=30, phases=(Phase(epochs=2),))
+    with pytest.raises(PrivacyError, match="length of the other"):
+        train(MeanOfEverything(False), records, run, loss=weighted, randomness=InOrder())
+
+
+def test_a_run_that_is_refused_takes_no_step() -> None:
+    steps: list[int] = []
+    records = tokenized([[5, 6, 7][: 1 + i % 3] for i in range(RECORDS)], [0, 1] * 20)
+    account = Accountant()
+    with pytest.raises(PrivacyError):
+        train(
+            MeanOfEverything(False),
+            records,
+            config(expected_batch=RECORDS),
+            account=account,
+            on_step=steps.append,
+            randomness=InOrder(),
+        )
+    assert (steps, account.steps) == ([], 0)
+
+
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     for line, message in (
