@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final
 
@@ -128,10 +128,14 @@ class Supervisor:
         root = self._settings.resolved_jobs_dir
         if not root.is_dir():
             return
-        folders = [JobFolder(root, path.name) for path in root.iterdir() if path.is_dir()]
-        left = {folder.path.name: folder for folder in folders if not folder.is_cleared()}
+        left = {}
+        for path in root.iterdir():
+            folder = JobFolder(root, path.name)
+            with suppress(OSError):  # gone meanwhile, or somebody else's ("lost+found")
+                if path.is_dir() and not folder.is_cleared():
+                    left[path.name] = folder
         for job_id in self._jobs.ended(left):
-            left[job_id].clear()
+            self._guarded(left[job_id].clear)
 
     def tick(self) -> None:
         """Look once."""

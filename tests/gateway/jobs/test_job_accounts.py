@@ -201,6 +201,25 @@ def test_what_a_gateway_left_that_died_at_a_jobs_end_is_cleared(bench: Bench) ->
     assert (bench.folder(runs.id) / "data.jsonl").exists()
 
 
+def test_a_folder_that_cannot_be_cleared_keeps_no_other(bench: Bench, monkeypatch: Any) -> None:  # type: ignore[valid-type]
+    made = [orphan(bench, 1) for _ in range(8)]
+    for job in made:
+        held = bench.jobs.claim("two", 60.0, ["local"])
+        bench.jobs.finish(held, "cancelled", lambda _: 0.0, history=job.history)
+    (bench.folder(made[0].id) / "data.jsonl").mkdir()  # cannot be unlinked
+    is_cleared = JobFolder.is_cleared
+
+    def closed(folder: JobFolder) -> bool:
+        if folder.path.name == "lost+found":
+            raise PermissionError(13, "Permission denied")
+        return is_cleared(folder)
+
+    (bench.folder(made[0].id).parent / "lost+found").mkdir()
+    monkeypatch.setattr(JobFolder, "is_cleared", closed)
+    bench.supervisor().sweep()
+    assert not [job for job in made[1:] if list(bench.folder(job.id).iterdir())]
+
+
 def test_a_lease_of_a_wrong_clock_does_not_keep_a_job(bench: Bench) -> None:  # type: ignore[valid-type]
     made = bench.create()
     bench.jobs.claim("before", 86_400.0, ["local"])
