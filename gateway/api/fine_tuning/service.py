@@ -30,6 +30,7 @@ from store.job_rows import Job, JobEvent, NewEvent, NewJob, TransitionRefused, W
 from store.jobs import JobStore
 
 _MOST_LABELS: Final = 200
+_SHOWN: Final = 5
 
 
 def parse_create(raw: bytes) -> CreateJob:
@@ -156,14 +157,16 @@ def _rows(services: Services, tenant_id: str, file_id: str, param: str) -> Rows:
 def _check_public(rows: Rows, public: Rows) -> None:
     """Refuse training rows in the validation file: its metrics are released without noise."""
     private = set(rows.texts())
-    for line, text in zip(public.lines, public.texts(), strict=True):
-        if text in private:
-            raise bad_request(
-                f"validation_file: line {line} is a row of the training file too. Metrics of the "
-                "validation file are shown without noise, so it must hold public rows only.",
-                "validation_file",
-                "invalid_validation_file",
-            )
+    both = [n for n, text in zip(public.lines, public.texts(), strict=True) if text in private]
+    if both:
+        lines = ", ".join(map(str, both[:_SHOWN])) + (", ..." if len(both) > _SHOWN else "")
+        raise bad_request(
+            f"validation_file: {len(both)} of its rows say the same as a row of the training file, "
+            f"whatever their label or answer (line {lines}). Metrics of the validation file are shown "
+            "without noise, so it must hold public rows only; leave these out of one of the files.",
+            "validation_file",
+            "invalid_validation_file",
+        )
 
 
 def _labels(given: Any, rows: Rows, public: Rows | None) -> tuple[str, ...]:

@@ -413,11 +413,16 @@ def test_a_paused_job_that_is_cancelled_leaves_no_checkpoint(trainer: Running) -
 
 
 def test_validation_rows_are_no_training_rows(trainer: Running, file: str) -> None:
-    mixed = trainer.upload(rows(3, "v") + rows(40, "bad-").splitlines()[7])
-    for validation in (file, mixed):
+    taken = rows(40, "bad-").splitlines()[7:9]
+    taken[1] = json.dumps({**json.loads(taken[1]), "label": "another"}).encode()
+    mixed = trainer.upload(rows(3, "v") + b"\n".join(taken))
+    for validation, told in (
+        (file, "40 of its rows.*line 1, 2, 3, 4, 5, "),
+        (mixed, "2 .*line 4, 5\\)"),
+    ):
         error = refused(trainer, file, validation_file=validation)
         assert error.code == "invalid_validation_file" and CANARY not in str(error)
-    assert "line 4" in str(error)
+        assert re.search(told, str(error))
 
 
 @pytest.mark.parametrize("after", ["ftevent-" + "f" * 16, "ftckpt_" + "1" * 40, "ftevent--5", "x"])
