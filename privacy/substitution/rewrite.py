@@ -5,12 +5,20 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from privacy.restoration.borders import MARK, UNDERSCORE, WORD, char_class, stands_alone
+from privacy.restoration.borders import (
+    MARK,
+    UNDERSCORE,
+    WORD,
+    char_class,
+    left_border,
+    stands_alone,
+)
 from privacy.types import Span
 
 _LONGEST_TOKEN = 256
 _REACH = 5
-_INITIAL = re.compile(r"(?<!\S)[^\W\d_a-z]\.?\s{1,3}\Z")
+_APOSTROPHES = ("'", "’")
+_INITIAL = re.compile(r"(?<![^\W_])(?<!['’])[^\W\d_a-z]\.?\s{1,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +108,16 @@ def glued_tokens(
         done = piece.end
         glued = glued or initial is not None
         low, high = _token(text, piece, wholes) if glued else (piece.start, piece.end)
+        if (
+            low == piece.start
+            and text[low - 1 : low] in _APOSTROPHES
+            and not left_border(out, start)
+        ):
+            low = _word_start(
+                text, low - 1
+            )  # "d'I Varga" became "d'S Novak", which looks contracted
         if initial is not None:
-            low = min(low, initial.start())
+            low = min(low, _word_start(text, initial.start()))
         inside = [piece]
         while groups and low < groups[-1][1]:
             first, last, before, was_glued = groups.pop()
@@ -138,6 +154,12 @@ def _token(text: str, piece: Piece, wholes: Sequence[tuple[int, int]]) -> tuple[
     while high < len(text) and high - piece.end <= _LONGEST_TOKEN and _in_word(text[high]):
         high += 1
     return low, high
+
+
+def _word_start(text: str, index: int) -> int:
+    while index and _in_word(text[index - 1]):
+        index -= 1
+    return index
 
 
 def _in_word(char: str) -> bool:

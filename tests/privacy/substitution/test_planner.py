@@ -378,6 +378,10 @@ def test_a_reformatted_number_is_restored_in_its_format(
         ("Will_Lindqvist J. K. signed", [("Will", "PERSON"), ("Lindqvist J. K.", "PERSON")]),
         ("S. O'Hara and Dean'S O'Hara", [("S. O'Hara", "PERSON"), ("Dean'S O'Hara", "PERSON")]),
         ("Dean O'Hara. Dean'S O'Hara wrote", [("Dean O'Hara", "PERSON")]),
+        ("D-Link_I Varga__Varga, Ilse", [("Varga", "PERSON")]),
+        ("D.C.'S Dean_J. K. Lund", [("D.C.", "LOC"), ("Dean", "PERSON"), ("J. K. Lund", "PERSON")]),
+        ("chez l'I Varga", [("I Varga", "PERSON")]),
+        ("voir d'M-44117", [("M-44117", "RECORD_ID")]),
     ],
 )
 def test_names_glued_to_one_another_round_trip(
@@ -405,7 +409,8 @@ def test_a_token_of_which_more_is_known_later_is_restored_in_both_forms(planner:
 def test_an_initial_that_stays_is_not_taken_for_a_substitutes(planner: Planner) -> None:
     first = planner.plan([_item("Ilse Varga", ("Ilse Varga", "PERSON"))], SessionContext())
     letter = first.texts[0][0]
-    for text in (f"{letter}. Varga wrote", f"Ilse {letter}. Varga wrote"):
+    texts = ("{}. Varga wrote", "Ilse {}. Varga wrote", "J.{}. Varga wrote", "(J.-{}. Varga)")
+    for text in (text.format(letter) for text in texts):
         plan = planner.plan([TextItem(text)], SessionContext(first.entries))
         assert _restored(plan, first.entries) == [text]
 
