@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from store import migrate
 from store.database import Database
 from store.errors import NotFound
 from store.job_rows import TRANSITIONS, History, Job, NewEvent, NewJob, TransitionRefused
@@ -348,6 +349,19 @@ def test_a_record_is_charged_for_every_data_set_that_holds_it(jobs: JobStore) ->
     assert job.id == made["abcd"].id
     jobs.reprice(job, steps(4), cost, seen.append)
     assert seen == [[steps(5), steps(4)]]
+
+
+def test_jobs_from_before_records_were_marked_still_count(jobs: JobStore, db: Database) -> None:
+    data, more = of(jobs, *"abc"), of(jobs, *"cd")
+    made = make(jobs, dataset=data.key, marks=data.marks, plan=steps(3))
+    migrate.downgrade(db._writing, "0003")
+    db.upgrade()
+    assert jobs.charged("acme", data, "dpsgd") == [steps(3)]
+    assert jobs.charged("acme", more, "dpsgd") == []  # its records are not known any more
+    jobs.reprice(claimed(jobs), steps(4), cost, allowed)
+    make(jobs, dataset=data.key, marks=data.marks, plan=steps(5))
+    assert jobs.charged("acme", more, "dpsgd") == [steps(4), steps(5)]
+    assert jobs.get("acme", made.id).status == "running"
 
 
 def test_records_of_a_budget_cannot_be_overdrawn_by_a_race(jobs: JobStore) -> None:
