@@ -11,7 +11,7 @@ the sum are one operation each.
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +52,7 @@ class Capture:
                 self._slots[id(item.parameter)] = slice(width, end)
                 width = end
         self._buffer = torch.zeros(0, width, dtype=dtype, device=device)
-        self._ghost: Tensor | None = None
+        self._ghost: tuple[Tensor, Tensor] | None = None
         self._written: set[int] = set()
         self._calls: dict[int, int] = {}
         self._pending: dict[int, list[tuple[Tensor, Tensor]]] = {}
@@ -69,10 +69,17 @@ class Capture:
         """Columns of a written-out parameter in `gradients`."""
         return self._slots[id(parameter)]
 
-    def norms(self) -> Tensor:
-        """Norm of each example's gradient over everything trained, ``(B,)``."""
-        squares = torch.linalg.vector_norm(self.gradients, dim=1).square()
-        total: Tensor = squares if self._ghost is None else squares + self._ghost
+    def norms(self, *, rounding: Literal[-1, 1] = 1) -> Tensor:
+        """Norm of each example's gradient over everything trained, ``(B,)``.
+
+        Args:
+            rounding: 1 adds what rounding may have taken from ghost norms, -1 leaves out what it may
+                have added.
+        """
+        total: Tensor = torch.linalg.vector_norm(self.gradients, dim=1).square()
+        if self._ghost is not None:
+            squares, errors = self._ghost
+            total = (total + squares + rounding * errors).clamp(min=0)
         return total.sqrt()
 
     def begin_forward(self) -> None:
@@ -172,8 +179,10 @@ class Capture:
         del self._pending[key]
         if key in self._written:
             raise PrivacyError(f"{item.name} had two per-example gradients in one backward pass")
-        squares = squared_norms(use.module, uses)
-        self._ghost = squares if self._ghost is None else self._ghost + squares
+        squares, errors = squared_norms(use.module, uses)
+        if self._ghost is not None:
+            squares, errors = squares + self._ghost[0], errors + self._ghost[1]
+        self._ghost = squares, errors
         self._written.add(key)
 
     def _add(self, item: Trained, gradient: Tensor) -> None:

@@ -40,7 +40,7 @@ def full_precision() -> Iterator[None]:
             kind.fp32_precision = precision
 
 
-def squared_norms(module: nn.Module, uses: list[tuple[Tensor, Tensor]]) -> Tensor:
+def squared_norms(module: nn.Module, uses: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     """Squared norm of each example's weight gradient.
 
     Args:
@@ -49,7 +49,8 @@ def squared_norms(module: nn.Module, uses: list[tuple[Tensor, Tensor]]) -> Tenso
             are joined before the norm is taken.
 
     Returns:
-        ``(B,)``, rounded up: where positions nearly cancel, rounding could hide most of a norm.
+        ``(B,)``, and what rounding may have taken from it ``(B,)``: where positions nearly cancel, that
+        could hide most of a norm.
     """
     pairs = [as_matrices(module, x, grad) for x, grad in uses]
     inputs = torch.cat([x for x, _ in pairs], 1) if len(pairs) > 1 else pairs[0][0]
@@ -57,18 +58,17 @@ def squared_norms(module: nn.Module, uses: list[tuple[Tensor, Tensor]]) -> Tenso
     if isinstance(module, nn.Embedding):
         same = inputs[:, :, None] == inputs[:, None, :]
         squares = (same * (grads @ grads.transpose(1, 2))).sum((1, 2))
-        return _rounded_up(squares, grads.norm(dim=2))
+        return _with_error(squares, grads.norm(dim=2))
     lengths = inputs.norm(dim=2) * grads.norm(dim=2)
     positions = inputs.shape[1]
     if 2 * positions * positions <= inputs.shape[2] * grads.shape[2]:
         gram_in = inputs @ inputs.transpose(1, 2)
         gram_out = grads @ grads.transpose(1, 2)
-        return _rounded_up((gram_in * gram_out).sum((1, 2)), lengths)
+        return _with_error((gram_in * gram_out).sum((1, 2)), lengths)
     one_by_one = [(g.T @ x).square().sum() for x, g in zip(inputs, grads, strict=True)]
-    return _rounded_up(torch.stack(one_by_one), lengths)
+    return _with_error(torch.stack(one_by_one), lengths)
 
 
-def _rounded_up(squares: Tensor, lengths: Tensor) -> Tensor:
-    """Add what rounding may have taken from a sum whose terms have the norms ``lengths`` ``(B, T)``."""
-    error = 8 * torch.finfo(squares.dtype).eps * lengths.sum(1).square()
-    return squares.clamp(min=0) + error
+def _with_error(squares: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Bound the rounding of a sum whose terms have the norms ``lengths`` ``(B, T)``."""
+    return squares.clamp(min=0), 8 * torch.finfo(squares.dtype).eps * lengths.sum(1).square()
