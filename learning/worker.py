@@ -247,14 +247,19 @@ def _report(error: BaseException, path: Path, rank: int) -> int:
     print(f"{name}\n{places}", file=sys.stderr, end="")
     if name not in _TOLD:
         last = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-        with suppress(OSError), open(path / "events.jsonl", "ab") as file:
-            file.write(_line(f"Process {rank} met {name}{last}.", "message", {}))
+        _tell(path, f"Process {rank} met {name}{last}.")
         return 1
     print(str(error), file=sys.stderr)
-    if rank:
+    if rank:  # rank 0 only sees that this one is gone
+        _tell(path, f"Process {rank} ended with {name}: {error}")
         return FAILED
     (path / "result.json").write_text(json.dumps({"error": f"{name}: {error}"}), encoding="utf-8")
     return FAILED
+
+
+def _tell(path: Path, message: str) -> None:
+    with suppress(OSError), open(path / "events.jsonl", "ab") as file:
+        file.write(_line(message, "message", {}))
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from learning import worker
+from learning.bitfit import PrivacyError
 from learning.worker import Folder
 
 
@@ -66,3 +67,15 @@ def test_a_lease_is_measured_by_a_clock_that_nobody_sets(
     late.touch()
     os.utime(late, (wall + jump - 60, wall + jump - 60))
     assert worker.Stop(late, 10.0)  # over before the worker began
+
+
+def test_what_another_process_refuses_is_told_in_an_event(tmp_path: Path) -> None:
+    """Rank 0 sees a closed connection only, and its run counts as one that died."""
+    refused = PrivacyError("an example's loss changes with the others")
+    assert worker._report(refused, tmp_path, 1) == worker.FAILED
+    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
+    told = json.loads(line)["message"]
+    assert told == "Process 1 ended with PrivacyError: an example's loss changes with the others"
+    assert not (tmp_path / "result.json").exists()
+    worker._report(ValueError("a row"), tmp_path, 1)
+    assert "a row" not in (tmp_path / "events.jsonl").read_text()
