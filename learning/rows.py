@@ -44,7 +44,7 @@ class Rows:
         return [json.dumps(row, sort_keys=True, ensure_ascii=False).encode() for row in self.rows]
 
     def texts(self) -> list[str]:
-        """Return what each row says of somebody, without its label or answer, instructions, case and space.
+        """Return what each row says of somebody, without its label, instructions, case and white space.
 
         Two rows with one such text are taken for one record.
         """
@@ -64,7 +64,7 @@ class Rows:
 def _said(row: Mapping[str, Any]) -> str:
     if "text" in row:
         return str(row["text"])
-    said = [m for m in row["messages"][:-1] if m["role"] in ("user", "assistant")]
+    said = [m for m in row["messages"] if m["role"] in ("user", "assistant")]
     return "\n".join(text_of(message.get("content")) for message in said)
 
 

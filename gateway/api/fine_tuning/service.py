@@ -162,7 +162,7 @@ def _check_public(rows: Rows, public: Rows) -> None:
         lines = ", ".join(map(str, both[:_SHOWN])) + (", ..." if len(both) > _SHOWN else "")
         raise bad_request(
             f"validation_file: {len(both)} of its rows say the same as a row of the training file, "
-            f"whatever their label or answer (line {lines}). Metrics of the validation file are shown "
+            f"whatever their label (line {lines}). Metrics of the validation file are shown "
             "without noise, so it must hold public rows only; leave these out of one of the files.",
             "validation_file",
             "invalid_validation_file",

@@ -40,11 +40,12 @@ def test_a_record_is_what_a_row_says() -> None:
     assert rows.texts() == ["ada l.", "ada l."]
     talks = [
         chat(("system", told), ("user", "Who?"), ("assistant", "Ada"), ("user", "\uff21ge"), *end)
-        for told, end in (("s", [("assistant", "36")]), ("t", [("assistant", "no")]))
+        for told, end in (("s", [("assistant", "Old")]), ("t", [("assistant", "old")]))
     ]
-    assert parse_rows(lines(*talks)).texts() == ["who? ada age"] * 2
-    other = chat(("user", "Who?"), ("assistant", "Eva"), ("user", "age"), ("assistant", "36"))
-    assert parse_rows(lines(other)).texts() == ["who? eva age"]
+    assert parse_rows(lines(*talks)).texts() == ["who? ada age old"] * 2
+    # Of what a model learns to write, the answer may be all that tells one person from another.
+    other = chat(("user", "Who?"), ("assistant", "Ada"), ("user", "age"), ("assistant", "36"))
+    assert parse_rows(lines(other)).texts() == ["who? ada age 36"]
 
 
 def test_blank_lines_do_not_shift_the_numbers() -> None:
