@@ -91,7 +91,7 @@ class TunedWriter:
             raise Unanswerable(_TEMPLATE) from None
         batch = torch.tensor([ids], dtype=torch.int64)
         asked = options.get("max_completion_tokens") or options.get("max_tokens") or _NEW_TOKENS
-        longest = getattr(self._model.config, "max_position_embeddings", _LONGEST)
+        longest = positions(self._model.config.to_dict(), _LONGEST)
         if len(ids) >= longest:
             raise Unanswerable(
                 f"the conversation has {len(ids)} tokens and the model takes {longest} with the answer"
@@ -147,9 +147,7 @@ def _encode(base: Path, rows: Rows, max_length: int) -> TensorData:
         try:
             whole = _ids(tokenizer, turns, prompt=False)[:most]
             start = len(_ids(tokenizer, turns[:-1], prompt=True))
-        except (
-            Exception
-        ):  # a template is a program of the model's own, and its words may quote a row
+        except Exception:  # a program of the model's own, whose words may quote a row
             raise MethodError(f"line {line}: {_TEMPLATE}") from None
         pairs.append((whole, start))
     longest = max(len(ids) for ids, _ in pairs)

@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 import pytest
+from job_bench import Bench
 from jobs_gateway import rows
 
-from connectors.jobs.local import LocalEngine
 from gateway.jobs.budget import cost_of
 from gateway.jobs.folder import JobFolder
 from gateway.jobs.run import Run
@@ -18,10 +18,8 @@ from store.ledger import Ledger
 from store.tenants import TenantStore
 from store.tuned import TunedModelStore
 
-Bench = "Bench"  # from conftest; test folders are no packages
 
-
-def orphan(bench: Any, taken: int, **more: Any) -> Job:
+def orphan(bench: Bench, taken: int, **more: Any) -> Job:
     """A running job whose gateway and worker died; steps that no gateway has seen were taken."""
     made: Job = bench.create(steps=100, **more)
     bench.jobs.claim("dead", 0.0, ["local"])
@@ -32,13 +30,26 @@ def orphan(bench: Any, taken: int, **more: Any) -> Job:
     return made
 
 
-def cancel(bench: Any, job: Job) -> Job:
+def cancel(bench: Bench, job: Job) -> Job:
     cost = cost_of(method("dp_bitfit"), job.delta)
     done: Job = bench.jobs.want("acme", job.id, "cancel", cost)
     return done
 
 
-def test_steps_of_a_job_that_is_paused_after_a_crash_are_charged(bench: Bench) -> None:  # type: ignore[valid-type]
+def trained(run: Run) -> dict[str, Any]:
+    """Put a worker's result into its folder."""
+    files = ["weights", "card"]
+    run.folder.make()
+    for name in files:
+        (run.folder.path / name).write_bytes(b"x")
+    return {"files": files}
+
+
+def kept(bench: Bench) -> list[str]:
+    return [f.filename for f in bench.files.list("acme") if f.purpose == "fine-tune-results"]
+
+
+def test_steps_of_a_job_that_is_paused_after_a_crash_are_charged(bench: Bench) -> None:
     made = orphan(bench, 7)
     bench.jobs.want("acme", made.id, "pause", cost_of(method("dp_bitfit"), made.delta))
     bench.supervisor().tick()
@@ -48,12 +59,12 @@ def test_steps_of_a_job_that_is_paused_after_a_crash_are_charged(bench: Bench) -
     assert len(Ledger(bench.db).rows("acme", accounts=["dpsgd"])) == 1
 
 
-def test_a_size_that_was_given_is_told_instead_of_the_number_of_rows(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_size_that_was_given_is_told_instead_of_the_number_of_rows(bench: Bench) -> None:
     told = [bench.messages(bench.create(**more).id)[1] for more in ({}, {"dataset_size": 75})]
     assert "60 rows" in told[0] and "75 rows" in told[1]
 
 
-def test_a_worker_counts_on_from_what_the_account_knows(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_worker_counts_on_from_what_the_account_knows(bench: Bench) -> None:
     folder = JobFolder(bench.data_dir / "jobs", "ftjob-1")
     folder.make()
     for left, known, wanted in (("[0]", 50, 50), ("[60]", 50, 60), ("", 50, 50)):
@@ -62,7 +73,7 @@ def test_a_worker_counts_on_from_what_the_account_knows(bench: Bench) -> None:  
         assert folder.taken(1) == [wanted]
 
 
-def test_a_damaged_report_is_passed_over(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_damaged_report_is_passed_over(bench: Bench) -> None:
     folder = JobFolder(bench.data_dir, "ftjob-1")
     folder.make()
     good = {"message": "Step 1", "kind": "metrics", "data": {"step": 1}, "at": 1.0}
@@ -77,7 +88,7 @@ def test_a_damaged_report_is_passed_over(bench: Bench) -> None:  # type: ignore[
         assert folder.reports(0) == ([good], len(line) + 1 + len(json.dumps(good)) + 1)
 
 
-def test_a_run_at_fault_stops_no_other(bench: Bench, monkeypatch: Any) -> None:  # type: ignore[valid-type]
+def test_a_run_at_fault_stops_no_other(bench: Bench, monkeypatch: Any) -> None:
     made = [orphan(bench, 1), orphan(bench, 2)]
     driven: list[str] = []
 
@@ -94,7 +105,7 @@ def test_a_run_at_fault_stops_no_other(bench: Bench, monkeypatch: Any) -> None: 
 
 
 def test_the_folder_of_a_forgotten_tenants_job_is_cleared(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: Any,
 ) -> None:
     made = orphan(bench, 1)
@@ -108,17 +119,12 @@ def test_the_folder_of_a_forgotten_tenants_job_is_cleared(
 
 
 def test_a_result_is_stored_once_though_the_store_fails_in_between(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: Any,
 ) -> None:
     made = bench.create()
-    job = bench.jobs.claim("one", 60.0, ["local"])
-    tuned = TunedModelStore(bench.db)
-    run = Run(job, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
-    run.folder.make()
-    for name in ("weights", "card"):
-        (run.folder.path / name).write_bytes(b"x")
-    result = {"files": ["weights", "card"]}
+    run = bench.run(bench.jobs.claim("one", 60.0, ["local"]))
+    result = trained(run)
     create = bench.files.create
     full = [True]
 
@@ -132,51 +138,41 @@ def test_a_result_is_stored_once_though_the_store_fails_in_between(
     with pytest.raises(StoreUnavailable):
         run._succeed(result)
     run._succeed(result)
-    kept = [f.filename for f in bench.files.list("acme") if f.purpose == "fine-tune-results"]
-    assert sorted(kept) == ["card", "weights"]
+    assert sorted(kept(bench)) == ["card", "weights"]
     assert bench.job(made.id).status == "succeeded"
 
 
 def test_a_gateway_that_dies_before_the_end_leaves_no_second_copy_of_the_values(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: Any,
 ) -> None:
     made = bench.create()
     job = bench.jobs.claim("one", 60.0, ["local"])
-    tuned = TunedModelStore(bench.db)
-
-    def run() -> Run:
-        return Run(job, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+    result = trained(bench.run(job))
 
     def dying(*_args: Any, **_more: Any) -> None:
         raise KeyboardInterrupt
 
-    first = run()
-    first.folder.make()
-    for name in ("weights", "card"):
-        (first.folder.path / name).write_bytes(b"x")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(bench.jobs, "finish", dying)
-        first._succeed({"files": ["weights", "card"]})
-    run()._succeed({"files": ["weights", "card"]})
+        bench.run(job)._succeed(result)
+    bench.run(job)._succeed(result)
     done = bench.job(made.id)
-    (model,) = tuned.list("acme")
+    (model,) = TunedModelStore(bench.db).list("acme")
     assert done.status == "succeeded" and done.result_files[0] == model.file_id
-    kept = [f.filename for f in bench.files.list("acme") if f.purpose == "fine-tune-results"]
-    assert kept.count("weights") == 1
+    assert kept(bench).count("weights") == 1
 
 
-def test_who_lost_a_job_while_starting_it_writes_no_rows(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_who_lost_a_job_while_starting_it_writes_no_rows(bench: Bench) -> None:
     made = bench.create()
     slow = bench.jobs.claim("slow", 0.0, ["local"])
     time.sleep(0.01)
-    tuned = TunedModelStore(bench.db)
-    run = Run(slow, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+    run = bench.run(slow)
     job = bench.jobs.claim("other", 60.0, ["local"])
     with pytest.raises(TransitionRefused):
         run.begin()
     assert not bench.folder(made.id).exists()
-    other = Run(job, bench.jobs, bench.files, tuned, LocalEngine(), bench.settings())
+    other = bench.run(job)
     other.folder.prepare({"lease": "lease-2"}, [0], b"rows", None)
     run.abandon()  # the other's worker has not read them yet
     assert (bench.folder(made.id) / "data.jsonl").exists()
@@ -186,7 +182,7 @@ def test_who_lost_a_job_while_starting_it_writes_no_rows(bench: Bench) -> None: 
     assert list(bench.folder(made.id).iterdir()) == []
 
 
-def test_what_a_gateway_left_that_died_at_a_jobs_end_is_cleared(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_what_a_gateway_left_that_died_at_a_jobs_end_is_cleared(bench: Bench) -> None:
     ended, runs = orphan(bench, 3), bench.create()
     bench.folder(runs.id).mkdir()
     for job in (ended, runs):
@@ -201,7 +197,7 @@ def test_what_a_gateway_left_that_died_at_a_jobs_end_is_cleared(bench: Bench) ->
     assert (bench.folder(runs.id) / "data.jsonl").exists()
 
 
-def test_a_folder_that_cannot_be_cleared_keeps_no_other(bench: Bench, monkeypatch: Any) -> None:  # type: ignore[valid-type]
+def test_a_folder_that_cannot_be_cleared_keeps_no_other(bench: Bench, monkeypatch: Any) -> None:
     made = [orphan(bench, 1) for _ in range(8)]
     for job in made:
         held = bench.jobs.claim("two", 60.0, ["local"])
@@ -220,7 +216,7 @@ def test_a_folder_that_cannot_be_cleared_keeps_no_other(bench: Bench, monkeypatc
     assert not [job for job in made[1:] if list(bench.folder(job.id).iterdir())]
 
 
-def test_a_lease_of_a_wrong_clock_does_not_keep_a_job(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_lease_of_a_wrong_clock_does_not_keep_a_job(bench: Bench) -> None:
     made = bench.create()
     bench.jobs.claim("before", 86_400.0, ["local"])
     job = bench.jobs.claim("after", 60.0, ["local"])

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+from job_bench import Bench
 from jobs_gateway import CANARY, rows
 
 from gateway.jobs.budget import cost_of
@@ -12,12 +13,10 @@ from gateway.jobs.supervisor import Supervisor, make_engine
 from learning.methods.registry import method
 from store.job_rows import Job
 
-Bench = "Bench"  # from conftest; test folders are no packages
-
 
 @pytest.fixture
 def supervisor(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Supervisor]:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # one GPU would be too few
@@ -40,7 +39,7 @@ def all_gone(processes: list[psutil.Process]) -> bool:
 
 @pytest.mark.slow
 def test_two_processes_exchange_sums_of_biases_only(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     supervisor: Supervisor,
 ) -> None:
     made = bench.create(
@@ -65,7 +64,7 @@ def test_two_processes_exchange_sums_of_biases_only(
 
 @pytest.mark.slow
 def test_one_killed_rank_takes_the_others_along_and_the_job_resumes(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     supervisor: Supervisor,
 ) -> None:
     made = bench.create(steps=20_000, checkpoint_every=10)
@@ -89,7 +88,7 @@ def test_one_killed_rank_takes_the_others_along_and_the_job_resumes(
 
 
 @pytest.mark.slow
-def test_a_rank_that_hangs_is_ended_and_the_job_resumes(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_rank_that_hangs_is_ended_and_the_job_resumes(bench: Bench) -> None:
     made = bench.create(steps=20_000, checkpoint_every=10)
     supervisor = bench.supervisor(job_processes=2, job_stall_minutes=0.05)
     supervisor.start()
@@ -108,7 +107,7 @@ def test_a_rank_that_hangs_is_ended_and_the_job_resumes(bench: Bench) -> None:  
         supervisor.stop()
 
 
-def test_ray_gives_every_process_its_gpus(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_ray_gives_every_process_its_gpus(bench: Bench) -> None:
     settings = bench.settings(job_engine="ray", job_processes=3, job_gpus=1.0, job_threads=2)
     engine = make_engine(settings)
     sent: dict[str, object] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from job_bench import Bench
 from jobs_gateway import CANARY, rows
 
 from gateway.jobs import run as run_module
@@ -20,7 +21,6 @@ from store.job_rows import Job, total_steps
 from store.ledger import Ledger
 
 ROOT = Path(__file__).parents[3]
-Bench = "Bench"  # from conftest; test folders are no packages
 
 
 def worker_of(job: Job) -> psutil.Process:
@@ -48,7 +48,7 @@ def starts(messages: list[str]) -> list[int]:
     return [int(m.rsplit(" ", 1)[1]) for m in messages if re.match("Phase .* from step", m)]
 
 
-def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:
     # Steps enough that only the cancellation ends it.
     made = bench.create(steps=20_000, checkpoint_every=20)
     command = [sys.executable, str(Path(__file__).parent / "job_process.py")]
@@ -104,7 +104,7 @@ def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:  # t
 def test_a_worker_that_always_dies_fails_its_job(
     bench: Bench,
     models: Path,
-    monkeypatch: pytest.MonkeyPatch,  # type: ignore[valid-type]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(run_module, "_MAX_FAILURES", 1)
     made = bench.create()
@@ -125,7 +125,7 @@ def test_a_worker_that_always_dies_fails_its_job(
     assert any(m.startswith("Process 0 met SafetensorError at ") for m in bench.messages(made.id))
 
 
-def test_a_folder_beyond_its_quota_ends_the_job(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_folder_beyond_its_quota_ends_the_job(bench: Bench) -> None:
     made = bench.create(validation_file=bench.upload(rows(15_000, "v")))
     supervisor = bench.supervisor(job_disk_bytes=1024 * 1024)
     supervisor.start()
@@ -140,7 +140,7 @@ def test_a_folder_beyond_its_quota_ends_the_job(bench: Bench) -> None:  # type: 
 def test_what_cannot_start_fails_at_once_and_costs_nothing(
     bench: Bench,
     fault: str,
-    monkeypatch: pytest.MonkeyPatch,  # type: ignore[valid-type]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = bench.create()
     limits = {"job_disk_bytes": 2**62} if fault == "disk" else {}
@@ -161,7 +161,7 @@ def _no_base(name: str, models_dir: Path) -> Path:
     raise run_module.UnknownBase("There is no such base model.")
 
 
-def test_who_lost_the_lease_lets_go_and_the_worker_ends_by_itself(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_who_lost_the_lease_lets_go_and_the_worker_ends_by_itself(bench: Bench) -> None:
     made = bench.create(steps=20_000)
     supervisor = bench.supervisor()
     supervisor.tick()
@@ -188,7 +188,7 @@ def test_who_lost_the_lease_lets_go_and_the_worker_ends_by_itself(bench: Bench) 
 
 def test_a_worker_that_does_not_stop_when_asked_is_ended_and_charged(
     bench: Bench,
-    monkeypatch: pytest.MonkeyPatch,  # type: ignore[valid-type]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(run_module, "_GRACE_SECONDS", 1.0)
     made = bench.create(steps=20_000)
@@ -224,7 +224,7 @@ class Queue:
         self.stopped += 1
 
 
-def test_who_waits_for_a_place_does_not_count_as_hung(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_who_waits_for_a_place_does_not_count_as_hung(bench: Bench) -> None:
     made = bench.create()
     folder = bench.folder(made.id)
     folder.mkdir(parents=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
+from job_bench import Bench
 from ppft_job_models import BASE, CANARY, films, save_models
 
 from gateway.errors import ApiError
@@ -18,7 +19,6 @@ from learning.ppft import dataset
 from store.job_rows import Job
 from store.ledger import Ledger
 
-Bench = "Bench"  # from conftest; test folders are no packages
 RECORDS = 12
 
 
@@ -29,17 +29,17 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def create(bench: Any, **more: Any) -> Job:
+def create(bench: Bench, **more: Any) -> Job:
     given = {"task": "sentiment", "epsilon": 20.0, "batch_size": 4, "checkpoint_every": 20, **more}
     made: Job = bench.create(films(RECORDS), kind="ppft", model=BASE, **given)
     return made
 
 
-def charges(bench: Any) -> int:
+def charges(bench: Bench) -> int:
     return len(Ledger(bench.db).rows("acme", accounts=["ppft"]))
 
 
-def cancel(bench: Any, job: Job) -> None:
+def cancel(bench: Bench, job: Job) -> None:
     bench.jobs.want("acme", job.id, "cancel", cost_of(method("ppft"), job.delta))
 
 
@@ -50,7 +50,7 @@ def without_text(folder: Path) -> bool:
 
 
 @pytest.fixture
-def running(bench: Bench) -> Iterator[Any]:  # type: ignore[valid-type]
+def running(bench: Bench) -> Iterator[Any]:
     supervisor = bench.supervisor(job_processes=2)
     supervisor.start()
     yield supervisor
@@ -59,7 +59,7 @@ def running(bench: Bench) -> Iterator[Any]:  # type: ignore[valid-type]
 
 @pytest.mark.slow
 def test_a_killed_worker_goes_on_with_the_rows_that_were_noised_once(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     running: Any,
 ) -> None:
     made = create(bench, steps=100_000)
@@ -86,7 +86,7 @@ def test_a_killed_worker_goes_on_with_the_rows_that_were_noised_once(
     assert charges(bench) == RECORDS
 
 
-def drive(bench: Any, supervisor: Any, job_id: str, *statuses: str) -> Job:
+def drive(bench: Bench, supervisor: Any, job_id: str, *statuses: str) -> Job:
     deadline = time.monotonic() + 60
     while True:
         supervisor.tick()
@@ -99,7 +99,7 @@ def drive(bench: Any, supervisor: Any, job_id: str, *statuses: str) -> Job:
 
 @pytest.mark.parametrize("budget", [5000.0, 200.0])
 def test_rows_lost_before_they_were_written_are_noised_and_charged_anew(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
     budget: float,
 ) -> None:
@@ -126,7 +126,7 @@ def test_rows_lost_before_they_were_written_are_noised_and_charged_anew(
         assert (job.spent_epsilon, charges(bench)) == (320.0, 2 * RECORDS)
 
 
-def test_a_text_in_several_rows_is_charged_for_each_of_them(bench: Bench) -> None:  # type: ignore[valid-type]
+def test_a_text_in_several_rows_is_charged_for_each_of_them(bench: Bench) -> None:
     made = create(bench)
     assert made.reserved_epsilon == 160.0
     cancel(bench, made)
@@ -140,7 +140,7 @@ def test_a_text_in_several_rows_is_charged_for_each_of_them(bench: Bench) -> Non
 
 
 def test_what_is_cancelled_while_its_rows_are_encoded_costs_nothing(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = create(bench)
@@ -157,7 +157,7 @@ def test_what_is_cancelled_while_its_rows_are_encoded_costs_nothing(
 
 
 def test_rows_dearer_than_reserved_are_not_released(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = create(bench)
@@ -173,7 +173,7 @@ def test_rows_dearer_than_reserved_are_not_released(
 
 
 def test_rows_too_large_for_the_folder_cost_nothing(
-    bench: Bench,  # type: ignore[valid-type]
+    bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = create(bench)
@@ -188,7 +188,7 @@ def test_rows_too_large_for_the_folder_cost_nothing(
     assert (job.spent_epsilon, charges(bench)) == (0.0, 0)
 
 
-def test_a_base_that_went_away_ends_the_job(bench: Bench, models: Path) -> None:  # type: ignore[valid-type]
+def test_a_base_that_went_away_ends_the_job(bench: Bench, models: Path) -> None:
     made = create(bench)
     encoder = models / "tiny-words"
     encoder.rename(models / "gone")

@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
+from job_bench import Bench
 from jobs_gateway import CANARY
 
 from connectors.jobs.base import EngineError
@@ -15,7 +16,6 @@ from connectors.jobs.ray import RayEngine
 from gateway.jobs.supervisor import Supervisor
 from store.job_rows import Job
 
-Bench = "Bench"  # from conftest; test folders are no packages
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 
 
@@ -47,14 +47,14 @@ def engine(cluster: Any) -> RayEngine:
 
 
 @pytest.fixture
-def supervisor(bench: Bench, engine: RayEngine) -> Iterator[Supervisor]:  # type: ignore[valid-type]
+def supervisor(bench: Bench, engine: RayEngine) -> Iterator[Supervisor]:
     made = Supervisor(bench.settings(job_engine="ray"), bench.db, bench.files, engine, 0.3)
     made.start()
     yield made
     made.stop()
 
 
-def on_ray(bench: Any, **more: Any) -> Job:
+def on_ray(bench: Bench, **more: Any) -> Job:
     bench.engine = "ray"
     return bench.create(**more)
 
@@ -69,7 +69,7 @@ def worker_of(folder: Path) -> psutil.Process:
 
 
 def test_a_job_runs_where_the_gpu_is(
-    bench: Any, supervisor: Supervisor, engine: RayEngine, cluster: Any
+    bench: Bench, supervisor: Supervisor, engine: RayEngine, cluster: Any
 ) -> None:
     made = on_ray(bench)
     job = bench.until(made.id, lambda j: bool(j.handle))
@@ -82,7 +82,7 @@ def test_a_job_runs_where_the_gpu_is(
 
 
 def test_a_killed_worker_resumes_and_a_cancel_ends_it(
-    bench: Any, supervisor: Supervisor, engine: RayEngine
+    bench: Bench, supervisor: Supervisor, engine: RayEngine
 ) -> None:
     made = on_ray(bench, steps=20_000, checkpoint_every=20)
     folder = bench.folder(made.id)
@@ -102,7 +102,7 @@ def test_a_killed_worker_resumes_and_a_cancel_ends_it(
         time.sleep(0.2)
 
 
-def test_a_job_of_two_processes(bench: Any, cluster: Any) -> None:
+def test_a_job_of_two_processes(bench: Bench, cluster: Any) -> None:
     settings = bench.settings(job_engine="ray", job_processes=2)
     engine = RayEngine(f"http://{cluster.head_node.webui_url}", threads=1, processes=2)
     supervisor = Supervisor(settings, bench.db, bench.files, engine, 0.3)
