@@ -13,7 +13,7 @@ from learning.bitfit.delta import apply_delta, read_card
 from learning.bitfit.losses import IGNORED, causal_lm_loss
 from learning.methods.base import Answer, MethodError, Unanswerable
 from learning.rows import Rows, text_of
-from learning.tasks import Prepared, config_of
+from learning.tasks import Prepared, config_of, loading
 from privacy.positions import positions
 
 _BATCH: Final = 8
@@ -113,13 +113,15 @@ class TunedWriter:
 def _model(base: Path) -> Any:
     from transformers import AutoModelForCausalLM
 
-    return AutoModelForCausalLM.from_pretrained(*_where(base)[0], **_where(base)[1])
+    with loading("weights"):
+        return AutoModelForCausalLM.from_pretrained(*_where(base)[0], **_where(base)[1])
 
 
 def _tokenizer(base: Path) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(*_where(base)[0], **_where(base)[1])
+    with loading("tokenizer"):
+        return AutoTokenizer.from_pretrained(*_where(base)[0], **_where(base)[1])
 
 
 def _where(base: Path) -> tuple[tuple[str], dict[str, str]]:

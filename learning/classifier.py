@@ -19,7 +19,7 @@ from learning.bitfit.delta import apply_delta, read_card
 from learning.bitfit.losses import classification_loss
 from learning.methods.base import Answer, Unanswerable
 from learning.rows import Rows, question
-from learning.tasks import Prepared, config_of
+from learning.tasks import Prepared, config_of, loading
 from privacy.positions import positions
 
 _BATCH: Final = 32
@@ -37,7 +37,8 @@ class EncoderClassifier(nn.Module):
         super().__init__()
         from transformers import AutoModel
 
-        self.encoder = AutoModel.from_pretrained(base)
+        with loading("weights"):
+            self.encoder = AutoModel.from_pretrained(base)
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # not used; its parameters would lack gradients
         for module in self.encoder.modules():
@@ -123,7 +124,8 @@ class TunedClassifier:
 
 
 def _tokenizer(base: Path, max_length: int) -> Tokenizer:
-    tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
+    with loading("tokenizer"):
+        tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(min(max_length, positions(config_of(base), max_length)))
     return tokenizer

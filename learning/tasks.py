@@ -5,7 +5,8 @@ A base is a folder in the layout of Hugging Face (``config.json``, ``tokenizer.j
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -62,6 +63,22 @@ def config_of(base: Path) -> Mapping[str, Any]:
     if not isinstance(loaded, dict):
         raise MethodError("its config.json is damaged; put the model's folder there anew")
     return loaded
+
+
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Turn a library's complaints about a part of the base into a MethodError that says what to do."""
+    from torch import OutOfMemoryError
+
+    try:
+        yield
+    except (MemoryError, OutOfMemoryError):
+        raise  # no fault of the files, and perhaps over at the next try
+    except Exception as error:
+        raise MethodError(
+            f"the base model's {what} cannot be loaded ({type(error).__name__}); its files are damaged "
+            "or of a kind that this version of transformers does not know: put them there anew"
+        ) from error
 
 
 def is_causal(base: Path) -> bool:

@@ -250,9 +250,7 @@ def _report(error: BaseException, path: Path, rank: int) -> int:
         _tell(path, f"Process {rank} met {name}{last}.")
         return 1
     print(str(error), file=sys.stderr)
-    if rank:  # rank 0 only sees that this one is gone
-        _tell(path, f"Process {rank} ended with {name}: {error}")
-        return FAILED
+    # Whichever rank it is: rank 0 would only see that another one is gone.
     (path / "result.json").write_text(json.dumps({"error": f"{name}: {error}"}), encoding="utf-8")
     return FAILED
 

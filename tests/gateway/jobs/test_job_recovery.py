@@ -15,6 +15,7 @@ from jobs_gateway import CANARY, rows
 
 from gateway.jobs import run as run_module
 from gateway.jobs.budget import cost_of
+from gateway.jobs.folder import JobFolder
 from gateway.jobs.supervisor import Supervisor
 from learning.methods.registry import method
 from store.job_rows import Job, total_steps
@@ -103,26 +104,49 @@ def test_a_job_survives_kill_9_of_worker_and_gateway(bench: Bench) -> None:
 
 def test_a_worker_that_always_dies_fails_its_job(
     bench: Bench,
-    models: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(run_module, "_MAX_FAILURES", 1)
+    write = JobFolder._write
+
+    def spoilt(folder: JobFolder, name: str, content: bytes) -> None:
+        write(folder, name, content[:-20] if name == "data.jsonl" else content)
+
+    monkeypatch.setattr(JobFolder, "_write", spoilt)
     made = bench.create()
-    weights = models / "tiny-encoder" / "model.safetensors"
-    sound = weights.read_bytes()
-    weights.write_bytes(sound[:1000])
     supervisor = bench.supervisor()
     supervisor.start()
     try:
         job = bench.until(made.id, lambda j: j.status == "failed")
     finally:
         supervisor.stop()
-        weights.write_bytes(sound)
     assert job.error is not None and job.error["code"] == "worker_crashed"
     assert job.spent_epsilon == 0.0 and Ledger(bench.db).rows("acme") == []
     log = (bench.folder(made.id) / "worker.log").read_text()
-    assert "classifier.py" in log and CANARY not in log
-    assert any(m.startswith("Process 0 met SafetensorError at ") for m in bench.messages(made.id))
+    told = bench.messages(made.id)
+    assert "rows.py" in log and CANARY not in log and CANARY not in " ".join(told)
+    assert any(m.startswith("Process 0 met RowsError at ") for m in told)
+
+
+@pytest.mark.parametrize("part", ["weights", "tokenizer"])
+def test_a_damaged_base_fails_its_job_at_once_and_is_told(
+    bench: Bench, models: Path, part: str
+) -> None:
+    name = {"weights": "model.safetensors", "tokenizer": "tokenizer.json"}[part]
+    file = models / "tiny-encoder" / name
+    made = bench.create()
+    sound = file.read_bytes()
+    file.write_bytes(sound[:1000])
+    supervisor = bench.supervisor(job_processes=2)
+    supervisor.start()
+    try:
+        job = bench.until(made.id, lambda j: j.finished_at is not None)
+    finally:
+        supervisor.stop()
+        file.write_bytes(sound)
+    assert job.attempts == 1 and job.error is not None and job.error["code"] == "training_failed"
+    assert f"the base model's {part} cannot be loaded" in job.error["message"]
+    assert job.spent_epsilon == 0.0 and Ledger(bench.db).rows("acme") == []
 
 
 def test_a_folder_beyond_its_quota_ends_the_job(bench: Bench) -> None:

@@ -69,13 +69,16 @@ def test_a_lease_is_measured_by_a_clock_that_nobody_sets(
     assert worker.Stop(late, 10.0)  # over before the worker began
 
 
-def test_what_another_process_refuses_is_told_in_an_event(tmp_path: Path) -> None:
-    """Rank 0 sees a closed connection only, and its run counts as one that died."""
+def test_what_another_process_refuses_ends_the_job_and_what_it_meets_is_told(
+    tmp_path: Path,
+) -> None:
+    worker._report(ValueError("a row"), tmp_path, 1)
+    assert not (tmp_path / "result.json").exists()  # worth another try
+    told = (tmp_path / "events.jsonl").read_text()
+    assert "Process 1 met ValueError" in told and "a row" not in told
     refused = PrivacyError("an example's loss changes with the others")
     assert worker._report(refused, tmp_path, 1) == worker.FAILED
-    (line,) = (tmp_path / "events.jsonl").read_text().splitlines()
-    told = json.loads(line)["message"]
-    assert told == "Process 1 ended with PrivacyError: an example's loss changes with the others"
-    assert not (tmp_path / "result.json").exists()
-    worker._report(ValueError("a row"), tmp_path, 1)
-    assert "a row" not in (tmp_path / "events.jsonl").read_text()
+    # Rank 0 sees a closed connection, and leaves what the other one said.
+    worker._report(RuntimeError("connection closed"), tmp_path, 0)
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result == {"error": "PrivacyError: an example's loss changes with the others"}
