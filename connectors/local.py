@@ -45,7 +45,9 @@ class LocalModel:
         queue: asyncio.Queue[Any] = asyncio.Queue()
         await self._generate(payload, False, queue, threading.Event())
         result = await queue.get()
-        if not isinstance(result, dict):
+        if isinstance(result, UpstreamError):
+            raise result
+        if result is None:
             raise UpstreamError("failed")
         return self._named(result)
 
@@ -78,7 +80,7 @@ class LocalModel:
         def receive(raw: str) -> bool:
             chunk = orjson.loads(raw)
             for item in chunk if isinstance(chunk, list) else [chunk]:
-                put(UpstreamError("rejected", 400) if "error" in item or "code" in item else item)
+                put(_refusal(item) if "error" in item or "code" in item else item)
             return stopped.is_set()
 
         def work() -> None:
@@ -90,8 +92,9 @@ class LocalModel:
                 if body.get("max_tokens") is None and body.get("max_completion_tokens") is None:
                     body["max_tokens"] = _MOST_TOKENS
                 self._loaded().handle_chat_completions(orjson.dumps(body).decode(), receive)
-            except (RuntimeError, ValueError, OSError):
-                # llama.cpp's messages quote the request: the kind of fault is all that is told.
+            except ValueError:
+                put(_refusal({}))
+            except (RuntimeError, OSError):
                 put(UpstreamError("failed"))
             finally:
                 put(None)
@@ -119,6 +122,20 @@ class LocalModel:
         chunk.pop("timings", None)
         chunk["model"] = self._name
         return chunk
+
+
+def _refusal(answer: dict[str, Any]) -> UpstreamError:
+    """Tell what llama.cpp refuses in words of our own: its messages quote the request."""
+    if (answer.get("error") or answer).get("type") == "exceed_context_size_error":
+        return UpstreamError(
+            "rejected", 400, reason=f"The local model reads at most {_CONTEXT:,} tokens; send less."
+        )
+    return UpstreamError(
+        "rejected",
+        400,
+        reason="The local model can not honour a field of this request, such as n above "
+        f"{_SLOTS} or a schema that is none.",
+    )
 
 
 def latest_turn(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

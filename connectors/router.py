@@ -22,6 +22,7 @@ from privacy.ppft.tasks import task_named
 from privacy.ppft.wire import RowType
 
 _ENVIRONMENT = "os.environ/"
+_BOX = "smollm2"
 
 
 class LiteLlmParams(BaseModel):
@@ -119,7 +120,7 @@ def build_router(
 
     Raises:
         ConfigurationError: an entry repeats a name, names an environment variable that is unset, names no
-            provider, or needs litellm where it is not installed.
+            provider, names a local file that is none, or needs litellm where it is not installed.
     """
     return Router([_model(entry, client, timeout, threads) for entry in entries], client)
 
@@ -128,8 +129,7 @@ def _model(entry: ModelEntry, client: httpx.AsyncClient, timeout: float, threads
     params = entry.litellm_params
     provider, _, rest = params.model.partition("/")
     if provider == "local":
-        name = rest or "smollm2"
-        return Model(entry.model_name, name, provider, _local(rest, name, threads))
+        return Model(entry.model_name, rest or _BOX, provider, _local(entry, rest, threads))
     if not rest:
         example = f"{provider}/NAME" if params.model.endswith("/") else f"openai/{params.model}"
         raise ConfigurationError(
@@ -173,11 +173,16 @@ def _ppft(
     return PpftUpstream(PpftClient(client, params.api_base, key, rest, encoder, options))
 
 
-def _local(rest: str, name: str, threads: int) -> LocalModel:
-    if rest.endswith(".gguf"):
-        path = Path(rest)
-        return LocalModel(lambda: path, path.stem, threads)
-    return LocalModel(chat_model_gguf, name, threads)
+def _local(entry: ModelEntry, rest: str, threads: int) -> LocalModel:
+    if rest in ("", _BOX):
+        return LocalModel(chat_model_gguf, _BOX, threads)
+    path = Path(rest)
+    if path.suffix != ".gguf" or not path.is_file():
+        raise ConfigurationError(
+            f"model_list: {entry.model_name!r}: {rest} is no GGUF file; write local/PATH.gguf, or "
+            f"local/{_BOX} for the model in the box"
+        )
+    return LocalModel(lambda: path, path.stem, threads)
 
 
 def _secret(value: str | None, model: str) -> str:

@@ -35,6 +35,8 @@ def is_mendable(error: Exception) -> bool:
 
 def explain(error: Exception) -> str:
     """Return an error in words: without error numbers, and without the values of settings."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "the disk (or its quota) is full; free some space, or name a folder elsewhere"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     faults = getattr(error, "errors", None)
@@ -140,16 +142,20 @@ def progress(title: str) -> Iterator[Callable[[str, float], None]]:
         bar.update(task, description=title, completed=1.0)
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int, variables: str = "") -> socket.socket:
     """Return a bound socket; the protocol is named, else asyncio leaves Nagle's algorithm on.
+
+    Args:
+        variables: Prefix of the environment variables that name host and port too, where there are any.
 
     Raises:
         CommandError: The port is taken, or the host is no address of this machine.
     """
+    use_host, use_port = (_use(name, variables) for name in ("host", "port"))
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
     except (OSError, UnicodeError):
-        raise CommandError(f"{host} is no address of this machine; use --host") from None
+        raise CommandError(f"{host} is no address of this machine; {use_host}") from None
     family, _, protocol, _, address = found[0]
     bound = socket.socket(family, socket.SOCK_STREAM, protocol)
     try:
@@ -158,13 +164,15 @@ def listening_socket(host: str, port: int) -> socket.socket:
         bound.listen(2048)
     except OSError as error:
         bound.close()
-        raise CommandError(_why_unbound(error, host, port)) from None
+        if error.errno == errno.EADDRINUSE:
+            raise CommandError(f"port {port} is taken; {use_port}") from None
+        if error.errno in (errno.EACCES, errno.EPERM):
+            raise CommandError(
+                f"port {port} needs rights that this user has not; {use_port}"
+            ) from None
+        raise CommandError(f"{host} is no address of this machine; {use_host}") from None
     return bound
 
 
-def _why_unbound(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} is taken; use --port"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"port {port} needs rights that this user has not; use --port"
-    return f"{host} is no address of this machine; use --host"
+def _use(name: str, variables: str) -> str:
+    return f"use --{name}" + (f" or {variables}{name.upper()}" if variables else "")

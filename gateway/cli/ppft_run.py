@@ -95,7 +95,7 @@ def export_private(
     most = max((cost.epsilon for cost in costs), default=0.0)
     _say(
         f"{out}: {len(data)} records, at most ε {costs[0].epsilon_per_slot if costs else 0:g} a row "
-        f"and {most:g} a record ({sum(c.epsilon for c in costs):g} in all), charged to {tenant}"
+        f"and {most:g} a record ({sum(c.epsilon for c in costs):g} in all), charged to the tenant {tenant}"
     )
 
 
@@ -174,6 +174,8 @@ def ask(
     except ValueError as error:
         raise CommandError(str(error)) from None
     key = _keys()[0]
+    if not server.startswith(("http://", "https://")):
+        raise CommandError(f"--server needs a URL such as http://127.0.0.1:8090, not {server}")
 
     async def once() -> tuple[str, Cost, int]:
         async with make_client(timeout=120, connect_timeout=5) as http:

@@ -19,7 +19,8 @@ from gateway.services import Services
 from gateway.settings import Settings
 
 _CHATTY = (
-    "alembic faiss httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf"
+    "alembic faiss httpx httpcore openai LiteLLM uvicorn.access sqlalchemy python_multipart pypdf "
+    "presidio-analyzer"
 ).split()
 
 
@@ -37,7 +38,7 @@ def run(settings: Settings) -> None:
     quiet_libraries()
     config = load_config(settings.config) if settings.config else default_config()
     with (
-        listening_socket(settings.host, settings.port) as bound,
+        listening_socket(settings.host, settings.port, "PENNAME_") as bound,
         closing(build_services(settings)) as services,
     ):
         _serve(config, services, bound, hints(services))

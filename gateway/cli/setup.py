@@ -2,14 +2,29 @@
 
 from rich.console import Console
 
-from connectors.weights import WeightsError, chat_model_gguf, embedder_onnx
+from connectors.weights import WeightsError, cache_folder, chat_model_gguf, embedder_onnx
 from gateway.bootstrap import load_embedding
-from gateway.cli.console import complain, progress
+from gateway.cli.console import CommandError, complain, progress
 from privacy.detection.ner import NerTagger
 from privacy.pools.artefact import PoolSet
 
 
 def run() -> None:
+    """Prepare every model.
+
+    Raises:
+        CommandError: The cache folder can not be written.
+    """
+    try:
+        _prepare()
+    except OSError as error:
+        raise CommandError(
+            f"the cache folder {cache_folder()} cannot be used ({error.strerror or error}); it takes "
+            "some 130 MB. Free space, or name another with PENNAME_CACHE."
+        ) from None
+
+
+def _prepare() -> None:
     missing = ""
     with progress("chat model") as report:
         report("verifying", 0.2)

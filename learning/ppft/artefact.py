@@ -66,14 +66,14 @@ class Card:
 
 def save(model: PpftModel, card: Card, folder: Path) -> None:
     """Write a model, whole or not at all; weights in half precision."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".model-", dir=folder.parent))
     try:
         tensors = {n: p.detach().half().cpu().contiguous() for n, p in model.trainable().items()}
         # The card stands in the weights too, so that one file is enough to use a model.
-        save_file(tensors, scratch / WEIGHTS, {"card": json.dumps(asdict(card))})
+        (scratch / WEIGHTS).write_bytes(save(tensors, {"card": json.dumps(asdict(card))}))
         digest = _sha256(scratch / WEIGHTS)
         body = {"version": VERSION, "card": asdict(card), "sha256": digest}
         (scratch / CARD).write_text(json.dumps(body, indent=2) + "\n", "utf-8")

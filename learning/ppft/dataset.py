@@ -164,7 +164,7 @@ def _kind(meta: Meta) -> tuple[Any, ...]:
 
 
 def _write(data: RowData, folder: Path) -> None:
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     lengths = [len(rows) for rows in data.rows]
     empty = np.zeros((0, data.meta.dimensions), np.float16)
@@ -173,7 +173,7 @@ def _write(data: RowData, folder: Path) -> None:
         "starts": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         "tasks": np.array([int(task) for task in data.tasks], dtype=np.uint8),
     }
-    save_file(tensors, folder / "rows.safetensors")
+    (folder / "rows.safetensors").write_bytes(save(tensors))
     _write_lines(folder / "answers.jsonl", data.answers)
     if data.windows:
         _write_lines(folder / "windows.jsonl", data.windows)

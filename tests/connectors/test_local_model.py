@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
+from connectors.base import UpstreamError
 from connectors.local import LocalModel, latest_turn
 from connectors.weights import chat_model_gguf
 
@@ -45,6 +46,31 @@ async def test_an_answer_without_a_limit_ends(
     assert answer["choices"][0]["finish_reason"] == "length"
     answer = await model.complete(orjson.dumps({**body, "max_completion_tokens": 5}))
     assert answer["usage"]["completion_tokens"] == 5
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"messages": [{"role": "user", "content": "Varga " * 3000}]}, "at most 4,096 tokens"),
+        ({"n": 3}, "n above 2"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
+            "schema that is none",
+        ),
+    ],
+)
+async def test_a_refusal_is_the_clients_to_mend_and_says_how(
+    model: LocalModel, more: dict[str, object], told: str
+) -> None:
+    body = orjson.dumps({**BODY, **more})
+    with pytest.raises(UpstreamError, match=told) as whole:
+        await model.complete(body)
+    with pytest.raises(UpstreamError, match=told) as streamed:
+        async for _ in model.stream(body):
+            pass
+    for error in (whole.value, streamed.value):
+        assert (error.kind, error.status) == ("rejected", 400)
+        assert "Varga" not in str(error)
 
 
 async def test_the_loop_runs_while_it_generates(model: LocalModel) -> None:

@@ -1,5 +1,7 @@
 """What a user can mend is one line without a traceback, an error number or a value."""
 
+import errno
+import os
 import re
 import socket
 from pathlib import Path
@@ -74,6 +76,14 @@ def test_postgresql_without_its_driver(penname, monkeypatch) -> None:
             "model_list: [{model_name: a, litellm_params: {model: gpt-4o-mini}}]\n",
             "write openai/gpt-4o-mini",
         ),
+        (
+            "model_list: [{model_name: a, litellm_params: {model: local/llama}}]\n",
+            "llama is no GGUF file; write local/PATH.gguf, or local/smollm2",
+        ),
+        (
+            "model_list: [{model_name: a, litellm_params: {model: local//missing/x.gguf}}]\n",
+            "/missing/x.gguf is no GGUF file",
+        ),
     ],
 )
 def test_bad_configuration(penname, tmp_path: Path, text: str, words: str) -> None:
@@ -92,7 +102,7 @@ def test_a_taken_port_and_a_foreign_host(penname, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = said(penname("serve", "--port", str(port)))
-    assert f"port {port} is taken; use --port" in line
+    assert f"port {port} is taken; use --port or PENNAME_PORT" in line
     assert "use --host" in said(penname("serve", "--host", "192.0.2.1", "--port", "0"))
     assert not (tmp_path / ".penname").exists()
 
@@ -112,6 +122,29 @@ def test_setup_goes_on_without_the_chat_model(penname, monkeypatch) -> None:
     code, _, err = penname("setup")
     assert code == 0, err
     assert "penname-local will not work" in err and "ready: pools" in err
+
+
+def test_setup_in_a_cache_that_is_no_folder(penname, monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("x")
+    monkeypatch.setenv("PENNAME_CACHE", str(tmp_path / "note.txt"))
+    code, _, err = penname("setup")
+    assert code == 2 and "Traceback" not in err
+    assert "note.txt cannot be used" in err and "PENNAME_CACHE" in err
+
+
+def test_a_full_disk_is_told_without_a_traceback(penname, monkeypatch, tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text(
+        '{"task": "intent", "question": "Why?", "answer": "causes"}\n'
+    )
+
+    def full(_file: Path, _content: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    code, _, err = penname("ppft", "export", "--public", "--records", "r.jsonl", "--out", "data")
+    assert code == 2 and "Traceback" not in err
+    assert "penname: the disk (or its quota) is full; free some space" in err
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_blocked_text_shows_its_spans(penname, tmp_path: Path) -> None:
