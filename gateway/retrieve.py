@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.api.vector_stores.schema import is_expired
-from gateway.errors import bad_request, not_found
+from gateway.errors import ApiError, bad_request, not_found
 from gateway.services import Services
 from policies.model import Retrieval
 from privacy.types import Span
@@ -88,9 +88,7 @@ class Retriever:
             found = self._services.vectors.search(tenant_id, stores, vector, self._most(body))
             chunks = self._services.documents.chunks(tenant_id, [id for id, _ in found])
         except NotFound:
-            raise not_found(
-                "A vector store of this request does not exist.", param="penname.vector_store_ids"
-            ) from None
+            raise _no_store(body) from None
         kept = self._kept(found, {chunk.id: chunk for chunk in chunks})
         return Question(index, kept, self._settings.template) if kept else None
 
@@ -135,6 +133,17 @@ class Retriever:
                 "penname.vector_store_ids",
             )
         return ids
+
+
+def _no_store(body: dict[str, Any]) -> ApiError:
+    if "vector_store_ids" in (body.get("penname") or {}):
+        return not_found(
+            "A vector store of this request does not exist.", param="penname.vector_store_ids"
+        )
+    return not_found(
+        "A vector store that the gateway's configuration or policy names (retrieval.vector_stores) does "
+        "not exist for this key's tenant."
+    )
 
 
 def last_question(body: dict[str, Any]) -> tuple[int | None, str]:

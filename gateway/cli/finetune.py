@@ -109,7 +109,7 @@ def change(settings: Settings, tenant: str, job_id: str, what: str) -> None:
             want(services, tenant, job_id, "cancel" if what == "cancel" else "pause")
         job = jobs.get(tenant, job_id)
         asked = f" ({job.wanted} asked for)" if job.wanted else ""
-        Console().print(f"{job.id}: {job.status}{asked}", highlight=False)
+        Console().print(f"{job.id}: {job.status}{asked}", highlight=False, soft_wrap=True)
 
 
 def watch(settings: Settings, tenant: str, job_id: str) -> None:
@@ -144,7 +144,7 @@ def save(settings: Settings, tenant: str, job_id: str, out: Path) -> None:
                     handle.write(services.files.content(tenant, file_id))
             except FileExistsError:
                 raise CommandError(f"{path} is there already; name another folder") from None
-            Console(stderr=True).print(f"written: {path}", markup=False, highlight=False)
+            _say(f"written: {path}")
 
 
 def _forget(services: Services, tenant: str, files: Iterable[str | None]) -> None:
@@ -160,9 +160,7 @@ def _run(services: Services, jobs: JobStore, tenant: str, job_id: str) -> None:
     try:
         _follow(jobs, tenant, job_id)
     except KeyboardInterrupt:
-        Console(stderr=True).print(
-            f"saving a checkpoint; go on with: penname finetune watch {job_id}", markup=False
-        )
+        _say(f"saving a checkpoint; go on with: penname finetune watch {job_id}")
         raise
     finally:
         supervisor.stop()
@@ -189,7 +187,7 @@ def _follow(jobs: JobStore, tenant: str, job_id: str) -> None:
                     figures |= {"eta_seconds": None, **event.data}
                     bar.update(task, told=_told(figures, job.reserved_epsilon))
                 elif event.kind == "message":
-                    bar.console.print(event.message, markup=False, highlight=False)
+                    bar.console.print(event.message, markup=False, highlight=False, soft_wrap=True)
             bar.update(
                 task, completed=job.steps_done, total=job.steps_total or None, status=job.status
             )
@@ -202,8 +200,14 @@ def _told(data: Mapping[str, Any], reserved: float) -> str:
     parts = [f"epsilon {data['epsilon']:.3f} of {reserved:.3f}"]
     if data.get("eta_seconds"):
         parts.append(f"{data['eta_seconds']:.0f} s left")
-    parts += [f"{key} {data[key]:.3f}" for key in ("valid_loss", "valid_accuracy") if key in data]
-    return ", ".join(parts)
+    metrics = [f"{key} {data[key]:.3f}" for key in ("valid_loss", "valid_accuracy") if key in data]
+    # Metrics on a line of their own: a terminal of 80 columns has no room for them beside the bar.
+    return "\n".join(", ".join(line) for line in (parts, metrics) if line)
+
+
+def _say(text: str) -> None:
+    """Print on standard error what is to be copied: unbroken, however long."""
+    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _show(job: Job, as_json: bool) -> None:
@@ -211,14 +215,19 @@ def _show(job: Job, as_json: bool) -> None:
         print_json(job_object(job))
         return
     out = Console()
-    out.print(f"{job.id}: {job.status}", highlight=False)
+    out.print(f"{job.id}: {job.status}", highlight=False, soft_wrap=True)
     if job.status == "succeeded":
-        out.print(f"model {job.private['name']}", highlight=False, markup=False)
+        out.print(f"model {job.private['name']}", highlight=False, soft_wrap=True, markup=False)
         out.print(
             f"epsilon {job.spent_epsilon:.4g} at delta {job.delta:.3g} in the account {job.account}",
             highlight=False,
+            soft_wrap=True,
         )
-        out.print(f"its files: penname finetune save {job.id} --out FOLDER", highlight=False)
+        out.print(
+            f"its files: penname finetune save {job.id} --out FOLDER",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _plot(settings: Settings, jobs: JobStore, job: Job, *, required: bool) -> None:
@@ -231,5 +240,7 @@ def _plot(settings: Settings, jobs: JobStore, job: Job, *, required: bool) -> No
                 "Plots need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'"
             ) from None
         return
+    if required and not paths:
+        raise CommandError(f"{job.id} is {job.status} and has taken no step that could be drawn")
     for path in paths:
-        Console(stderr=True).print(f"drawn: {path}", markup=False, highlight=False)
+        _say(f"drawn: {path}")

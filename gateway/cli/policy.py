@@ -15,7 +15,9 @@ from policies.model import Policy
 
 def check(name: str) -> None:
     policy = load_policy(name)
-    Console().print(f"{name}: policy {policy.name!r} is valid", highlight=False, markup=False)
+    Console().print(
+        f"{name}: policy {policy.name!r} is valid", highlight=False, markup=False, soft_wrap=True
+    )
 
 
 def show(name: str, as_json: bool) -> None:
@@ -50,7 +52,7 @@ def try_text(text: str, policy_name: str, as_json: bool) -> None:
     out.print(table)
     if result["blocked"] is not None:
         raise CommandError(f"blocked by the policy {policy.name!r}: {result['blocked']}")
-    out.print(result["text"], markup=False, highlight=False)
+    out.print(result["text"], markup=False, highlight=False, soft_wrap=True)
     out.print(f"ε {result['epsilon']:.4g}, δ {result['delta']:.3g}", highlight=False, style="bold")
 
 

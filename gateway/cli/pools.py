@@ -14,7 +14,9 @@ from privacy.pools.build import build_pools
 def build(out: Path) -> None:
     with progress("pools") as report:
         build_pools(out, load_embedding(), report)
-    Console().print(f"built version {PoolSet.load(out).version} in {out}", highlight=False)
+    Console().print(
+        f"built version {PoolSet.load(out).version} in {out}", highlight=False, soft_wrap=True
+    )
 
 
 def show(as_json: bool) -> None:

@@ -188,7 +188,7 @@ def ask(
         answer, cost, size = asyncio.run(once())
     except UpstreamError as error:
         raise CommandError(_mend(error, server)) from None
-    Console().print(answer, markup=False, highlight=False)
+    Console().print(answer, markup=False, highlight=False, soft_wrap=True)
     _say(
         f"{cost.slots} rows, {size} bytes; ε {cost.epsilon_per_slot:g} a row, {cost.epsilon:g} in all"
     )

@@ -1,6 +1,6 @@
 """Pictures of a job: ε over steps, and the metrics of the public file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from store.job_rows import JobEvent
@@ -19,29 +19,30 @@ def draw(events: Sequence[JobEvent], folder: Path) -> list[Path]:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    from matplotlib.figure import Figure  # not pyplot: no display, no global state
-
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    names = sorted({name for e in events for name in e.data if name.startswith("valid_")})
-    wanted = {"epsilon.png": ["epsilon"], "metrics.png": names}
-    paths = []
-    for filename, series in wanted.items():
-        figure = Figure(figsize=(6, 4), layout="constrained")
-        axes = figure.add_subplot()
-        drawn = False
-        for name in series:
-            points = _points(events, name)
-            if points:
-                axes.plot(*zip(*points, strict=True), marker=".", label=name)
-                drawn = True
-        if not drawn:
-            continue
-        axes.set_xlabel("step")
-        axes.set_ylabel("epsilon spent" if filename == "epsilon.png" else "public validation file")
-        axes.legend()
-        figure.savefig(folder / filename, dpi=120)
-        paths.append(folder / filename)
-    return paths
+    metrics = sorted({name for e in events for name in e.data if name.startswith("valid_")})
+    wanted = {"epsilon.png": ["epsilon"], "metrics.png": metrics}
+    found = {
+        file: {name: points for name in names if (points := _points(events, name))}
+        for file, names in wanted.items()
+    }
+    return [_picture(folder / file, series) for file, series in found.items() if series]
+
+
+def _picture(file: Path, series: Mapping[str, list[tuple[int, float]]]) -> Path:
+    """One panel a series, since a loss and a share have no scale in common."""
+    from matplotlib.figure import Figure  # not pyplot: no display, no global state
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(6, 1 + 3 * len(series)), layout="constrained")
+    panels = figure.subplots(len(series), sharex=True, squeeze=False)[:, 0]
+    for panel, (name, points) in zip(panels, series.items(), strict=True):
+        panel.plot(*zip(*points, strict=True), marker=".")
+        panel.set_ylabel("epsilon spent" if name == "epsilon" else f"{name} (public file)")
+    panels[-1].set_xlabel("step")
+    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    figure.savefig(file, dpi=120)
+    return file
 
 
 def _points(events: Sequence[JobEvent], name: str) -> list[tuple[int, float]]:

@@ -46,6 +46,11 @@ def settings_of(kind: type[_Settings], given: Mapping[str, Any]) -> _Settings:
         raise MethodError(fault["msg"].removeprefix("Value error, "), path or None) from None
 
 
+def checkpoint_interval(asked: int | None, steps: int) -> int:
+    """Return the steps between checkpoints, which metrics come with: about five a run, at least every 20."""
+    return asked or min(20, max(1, steps // 5))
+
+
 class Site(Protocol):
     """What lies inside the trust boundary beside the data; a worker has none of it."""
 

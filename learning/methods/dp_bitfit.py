@@ -27,6 +27,7 @@ from learning.methods.base import (
     Site,
     Tuned,
     Work,
+    checkpoint_interval,
     settings_of,
 )
 from learning.tasks import is_causal, task_of
@@ -85,7 +86,7 @@ class Settings(PhaseSettings):
     decay: bool = False
     microbatch: int = Field(32, ge=1, le=4096)
     autocast: Literal["bf16"] | None = None
-    checkpoint_every: int = Field(20, ge=1)
+    checkpoint_every: int | None = Field(None, ge=1)
     max_length: int = Field(128, ge=8, le=4096)
     labels: list[Label] | None = Field(None, min_length=2)
 
@@ -139,11 +140,15 @@ class DpBitfit:
             {"rate": q, "noise_multiplier": sigma, "steps": n, "label": phase.method}
             for (q, n), phase in zip(steps, run.phases, strict=True)
         )
-        run = run.model_copy(update={"epsilon": None, "noise_multiplier": sigma})
+        every = checkpoint_interval(settings.checkpoint_every, run.total_steps)
+        run = run.model_copy(
+            update={"epsilon": None, "noise_multiplier": sigma, "checkpoint_every": every}
+        )
         shown = settings.model_dump(exclude_none=True, exclude={"labels"})
         shown |= {
             "delta": delta,
             "batch_size": round(run.expected_batch),
+            "checkpoint_every": every,
             "noise_multiplier": sigma,
             "epsilon_replace_one": _account([history]).epsilon(
                 delta, "replace_one", interval=COARSE
@@ -208,7 +213,6 @@ def _run(settings: Settings, records: int, delta: float, head: str | None) -> Fi
             weight_decay=settings.weight_decay,
             warmup=settings.warmup,
             decay=settings.decay,
-            checkpoint_every=settings.checkpoint_every,
             head=head,
             add_biases=head is None,
         )

@@ -22,6 +22,7 @@ from learning.methods.base import (
     Site,
     Tuned,
     Work,
+    checkpoint_interval,
     settings_of,
 )
 from learning.ppft.export import Limits
@@ -78,7 +79,7 @@ class Settings(BaseModel):
     batch_size: int = Field(16, ge=1, le=4096)
     learning_rate: float = Field(1e-3, gt=0, le=1)
     warmup_steps: int = Field(20, ge=0, le=_MOST_STEPS)
-    checkpoint_every: int = Field(20, ge=1)
+    checkpoint_every: int | None = Field(None, ge=1)
     max_slots: int = Field(128, ge=1, le=512)
     max_answer: int = Field(1000, ge=1, le=10_000)
 
@@ -127,6 +128,7 @@ class Ppft:
         kept = _kept(records, texts, encoder.lengths(texts), config)
         history = history_of(kept, config, encoder.dimensions)
         steps = _steps(settings, len(kept))
+        config["checkpoint_every"] = checkpoint_interval(settings.checkpoint_every, steps)
         delta = DELTA if config["mechanism"] == "gaussian" else 0.0
         shown = {name: value for name, value in config.items() if value is not None}
         return Plan(

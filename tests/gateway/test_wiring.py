@@ -76,7 +76,11 @@ def test_an_expired_vector_store_is_not_searched_for_a_chat(tmp_path: Path) -> N
         assert caught.value.status == 400
         with pytest.raises(ApiError, match="does not exist") as caught:
             ask(live.id, "vs_none")
-        assert caught.value.status == 404
+        assert caught.value.status == 404 and "of this request" in caught.value.message
+        own = Retriever(services, Retrieval(vector_stores=("vs_none",)))
+        with pytest.raises(ApiError, match="configuration or policy names") as caught:
+            own.ask("acme", body)
+        assert caught.value.status == 404 and caught.value.param is None
 
 
 def test_ingestion_does_not_hold_up_the_request_threads(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def describe(
     sums = totals(
         Charge(r.fine_type, r.mechanism, r.metric, r.epsilon, r.delta, r.entity_hmac) for r in rows
     )
-    limit = pipeline.ruleset.session_epsilon
+    limit, delta_limit = pipeline.ruleset.session_epsilon, pipeline.ruleset.session_delta
     return {
         "id": session_id,
         "object": "privacy.session",
@@ -47,7 +47,9 @@ def describe(
         "ppft": {"requests": len(noised), "epsilon": sum(charge.epsilon for charge in noised)},
         "budget": {
             "epsilon": limit,
-            "remaining": None if limit is None else max(0.0, limit - snapshot.spent_epsilon),
+            "remaining": _left(limit, snapshot.spent_epsilon),
+            "delta": delta_limit,
+            "delta_remaining": _left(delta_limit, snapshot.spent_delta),
         },
         "entities": _entities(snapshot),
         "pools": pool_levels(pipeline, snapshot, len({row.request_id for row in rows})),
@@ -93,6 +95,10 @@ def pool_levels(pipeline: Pipeline, snapshot: Snapshot, requests: int) -> list[d
             }
         )
     return levels
+
+
+def _left(limit: float | None, spent: float) -> float | None:
+    return None if limit is None else max(0.0, limit - spent)
 
 
 def _entities(snapshot: Snapshot) -> dict[str, int]:

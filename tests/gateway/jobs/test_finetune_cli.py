@@ -63,6 +63,8 @@ def test_train_list_plot_and_cancel(folder: Path) -> None:
         penname("save", waiting["id"], "--out", str(folder / "none"))
     with pytest.raises(CommandError, match="succeeded cannot be paused"):
         penname("pause", made["id"])
+    with pytest.raises(CommandError, match="no step that could be drawn"):
+        penname("plot", waiting["id"])
     with pytest.raises(CommandError, match="no such fine-tuning job"):
         penname("watch", "ftjob-0")
 
@@ -86,6 +88,8 @@ def test_progress_shows_epsilon_time_left_and_the_public_loss(
     spent = [float(text.split()[1]) for text in told]
     assert spent == sorted(spent) and 0 < spent[-1] <= 2.0 and " of 1.99" in told[0]
     assert any("s left" in text for text in told) and "s left" not in told[-1]
+    # Beside status, bar and steps: a terminal of 80 columns shows all of it.
+    assert max(len(line) for text in told for line in text.splitlines()) < 50
     assert "valid_loss" not in told[0]
     first = next(i for i, text in enumerate(told) if "valid_loss" in text)
     assert all("valid_accuracy" in text for text in told[first:])

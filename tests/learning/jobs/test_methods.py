@@ -33,6 +33,16 @@ def test_a_plan_costs_what_was_asked_for_at_most(facts: Facts) -> None:
     assert KIND.epsilon([], 1e-5) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("steps", "asked", "every"), [(1, None, 1), (18, None, 3), (400, None, 20), (400, 7, 7)]
+)
+def test_even_a_short_run_reports_its_metrics_on_the_way(
+    facts: Facts, steps: int, asked: int | None, every: int
+) -> None:
+    plan = KIND.plan({"steps": steps, "checkpoint_every": asked or "auto"}, facts)
+    assert plan.config["run"]["checkpoint_every"] == plan.shown["checkpoint_every"] == every
+
+
 def test_an_encoder_trains_its_head_first(facts: Facts) -> None:
     plan = KIND.plan({"epsilon": 8.0}, facts)
     labels = [entry["label"] for entry in plan.history]
