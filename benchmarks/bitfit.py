@@ -379,6 +379,8 @@ def main() -> None:
         "--freeze-embeddings", action="store_true", help="do not train them in the full methods"
     )
     options = parser.parse_args()
+    if options.json:  # before the run, not after hours of it
+        options.json.parent.mkdir(parents=True, exist_ok=True)
     frozen = (*BARE, *EMBEDDINGS) if options.freeze_embeddings else BARE
     shapes, flat_shapes = {
         ("cpu", True): (QUICK, FLAT_QUICK),

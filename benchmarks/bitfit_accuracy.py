@@ -322,6 +322,10 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=Settings.batch)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    if not options.data.is_dir():
+        parser.error(f"--data {options.data} is no folder; name the one with the corpora")
+    if options.json:  # before the run, not after hours of it
+        options.json.parent.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     transformers_logging.set_verbosity_error()  # the unused pooler
     settings = Settings(epochs=options.epochs, batch=options.batch)

@@ -201,6 +201,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=Settings.steps)
     parser.add_argument("--rate", type=float, default=Settings.rate)
     options = parser.parse_args()
+    if not options.data.is_dir():
+        parser.error(f"--data {options.data} is no folder; name the one with the corpora")
+    if options.json:  # before the run, not after hours of it
+        options.json.parent.mkdir(parents=True, exist_ok=True)
     if options.device == "cpu":
         torch.set_num_threads(1)
     settings = Settings(options.records, options.batch, options.steps, options.rate)

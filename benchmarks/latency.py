@@ -234,6 +234,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few runs, under a minute")
     parser.add_argument("--json", type=Path, help="write the result to this file")
     options = parser.parse_args()
+    if options.json:  # before the run, not after hours of it
+        options.json.parent.mkdir(parents=True, exist_ok=True)
     rows = measure(12 if options.quick else 60)
 
     def added(name: str, direct: str) -> float:

@@ -195,6 +195,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="cpu or cuda, of the decoder")
     options = parser.parse_args()
+    if not options.data.is_dir():
+        parser.error(f"--data {options.data} is no folder; name the one with the corpora")
+    if options.json:  # before the run, not after hours of it
+        options.json.parent.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(options.threads)
     result = measure(options)
     print(json.dumps(result, indent=2))

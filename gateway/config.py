@@ -43,8 +43,10 @@ def load_config(path: Path) -> ServerConfig:
     """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read ({type(error).__name__})") from None
+    except OSError as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: is no text in UTF-8") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise ConfigurationError(f"{path}:{mark.line + 1 if mark else 1}: is not YAML") from None

@@ -52,7 +52,7 @@ def _source(file: Path | None) -> Any:
     try:
         return file.open("rb")
     except OSError as error:
-        raise CommandError(f"{file}: cannot be read ({type(error).__name__})") from None
+        raise CommandError(f"{file}: cannot be read ({error.strerror})") from None
 
 
 def _batches(lines: Iterable[tuple[int, bytes]], size: int) -> Iterator[list[tuple[int, bytes]]]:

@@ -34,7 +34,7 @@ class NoiseName(StrEnum):
     gaussian = "gaussian"
 
 
-Mechanism = Annotated[NoiseName, typer.Option("--mechanism")]
+Mechanism = Annotated[NoiseName, typer.Option("--mechanism", help="Distribution of the noise.")]
 
 
 @app.command()
@@ -61,7 +61,7 @@ def export(
     slots: Annotated[
         int, typer.Option("--slots", min=1, help="Longer records are left out.")
     ] = 128,
-    tenant: Annotated[str, typer.Option("--tenant")] = "default",
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose ledger is charged.")] = "default",
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", help="Data folder whose ledger is charged.")
     ] = None,
@@ -93,8 +93,8 @@ def train(
         typer.Option("--public", help="Public dataset that fits the projection to the noise."),
     ] = None,
     decoder: DecoderName = "smollm2",
-    steps: Annotated[int, typer.Option("--steps", min=1)] = 300,
-    batch: Annotated[int, typer.Option("--batch", min=1)] = 16,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps in all.")] = 300,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Records a step.")] = 16,
     budget_minutes: Annotated[
         float | None, typer.Option("--budget-minutes", help="End earlier, schedule included.")
     ] = None,

@@ -75,7 +75,7 @@ def thrifty(gateway: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with running_gateway(
         tmp_path_factory.mktemp("thrifty"),
         detector=gateway.services.detector,
-        policy={"budget": {"session_epsilon": 7.0}},
+        policy={"budget": {"session_epsilon": 7.0, "session_delta": 0.5}},
     ) as running:
         yield running
 
@@ -100,6 +100,13 @@ def test_a_small_budget_is_never_overspent(thrifty: Gateway) -> None:
         snapshot.spent_epsilon
     )
     assert len(thrifty.upstream.requests) == sum(done)
+    told = thrifty.http.get(f"{thrifty.url}/privacy/sessions/thrifty").json()["budget"]
+    assert told == {
+        "epsilon": 7.0,
+        "remaining": pytest.approx(7.0 - snapshot.spent_epsilon),
+        "delta": 0.5,
+        "delta_remaining": pytest.approx(0.5 - snapshot.spent_delta),
+    }
 
 
 def test_B82_many_small_requests_leave_nothing_open(gateway: Gateway) -> None:
