@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import socket
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +24,8 @@ _MENDABLE = frozenset(
     "ArtefactError ValidationError NerWeightsError ModelDamaged OSError FileNotFoundError "
     "PermissionError IsADirectoryError".split()
 )
+# A requirement of an extra, as the metadata tells it: name, anything, the extra.
+_EXTRA = re.compile(r"""([A-Za-z0-9.-]+)\b.*;.*\bextra == ["']([a-z0-9-]+)["'].*""")
 
 
 class CommandError(Exception):
@@ -30,7 +33,23 @@ class CommandError(Exception):
 
 
 def is_mendable(error: Exception) -> bool:
-    return any(cls.__name__ in _MENDABLE for cls in type(error).__mro__)
+    return any(cls.__name__ in _MENDABLE for cls in type(error).__mro__) or bool(_extra(error))
+
+
+def _extra(error: Exception) -> str:
+    """Return the extra that installs what was not found; empty when it is none of them."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    wanted = error.name.partition(".")[0].replace("_", "-").casefold()
+    try:
+        lines = requires("penname") or []
+    except PackageNotFoundError:
+        return ""
+    found = [_EXTRA.fullmatch(line.replace("_", "-")) for line in lines]
+    extras = [match[2] for match in found if match and match[1].casefold() == wanted]
+    return extras[0] if extras else ""
 
 
 def explain(error: Exception) -> str:
@@ -39,6 +58,11 @@ def explain(error: Exception) -> str:
         return "the disk (or its quota) is full; free some space, or name a folder elsewhere"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if extra := _extra(error):
+        return (
+            f"this needs {getattr(error, 'name', '')}, which is not installed. "
+            f"Run: pip install -c constraints.txt -e '.[{extra}]'"
+        )
     faults = getattr(error, "errors", None)
     if type(error).__name__ == "ValidationError" and callable(faults):
         prefix = "PENNAME_" if getattr(error, "title", "") == "Settings" else ""

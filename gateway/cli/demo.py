@@ -63,6 +63,7 @@ def run(json_file: Path | None, data_dir: Path, policy: str) -> None:
     if json_file is not None:
         _check_writable(json_file)
     _check_model()
+    load_policy(policy)
     settings = Settings(data_dir=data_dir, policy=policy)
     services = build_services(settings)
     try:

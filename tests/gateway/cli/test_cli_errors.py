@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gateway.cli.demo
+import gateway.cli.pools
 import gateway.cli.setup
 import store.database
 from connectors.weights import WeightsError
@@ -34,6 +35,7 @@ def said(result: tuple[int, str, str]) -> str:
         (["ingest", "--tenant", "a b", "note.txt"], "A tenant id has 1 to 64 letters"),
         (["keys", "create", "--data-dir", "note.txt/x"], "data folder note.txt/x cannot be used"),
         (["demo", "--json", "missing/x.json"], "--json missing/x.json: cannot be written"),
+        (["demo", "--policy", "nosuch"], "no shipped policy of that name"),
         (["demo", "--json", "."], "--json .: cannot be written (Is a directory)"),
     ],
 )
@@ -130,6 +132,25 @@ def test_setup_in_a_cache_that_is_no_folder(penname, monkeypatch, tmp_path: Path
     code, _, err = penname("setup")
     assert code == 2 and "Traceback" not in err
     assert "note.txt cannot be used" in err and "PENNAME_CACHE" in err
+
+
+@pytest.mark.parametrize("module", ["peft", "peft.tuners", "dp_accounting"])
+def test_an_extra_that_is_not_installed_is_named(penname, monkeypatch, module: str) -> None:
+    def missing(*_: object) -> None:
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    lines = [
+        "peft==0.18.1; extra == 'finetune'",
+        'dp-accounting ==0.6 ; extra == "finetune"',
+        "rich",
+    ]
+    monkeypatch.setattr("importlib.metadata.requires", lambda _: lines)
+    monkeypatch.setattr(gateway.cli.pools, "verify", missing)
+    assert f"needs {module}, which is not installed. Run: pip" in said(penname("pools", "verify"))
+    assert "'.[finetune]'" in said(penname("pools", "verify"))
+    lines.clear()
+    with pytest.raises(ModuleNotFoundError):  # a fault of ours, which is shown as one
+        penname("pools", "verify")
 
 
 def test_a_full_disk_is_told_without_a_traceback(penname, monkeypatch, tmp_path: Path) -> None:
