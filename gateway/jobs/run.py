@@ -152,7 +152,8 @@ class Run:
             raise CannotRun(
                 "insufficient_disk",
                 f"The server has {free >> 20} MiB of disk left and a job may take "
-                f"{settings.job_disk_bytes >> 20} MiB. Free some, then create the job again.",
+                f"{settings.job_disk_bytes >> 20} MiB. Free some, or lower "
+                "PENNAME_JOB_DISK_BYTES, then create the job again.",
             )
         kind = self._method()
         if isinstance(kind, TextFree):

@@ -178,6 +178,7 @@ def test_what_cannot_start_fails_at_once_and_costs_nothing(
     codes = {"disk": "insufficient_disk", "file": "file_not_found", "base": "model_not_found"}
     assert job.status == "failed" and job.error is not None
     assert job.error["code"] == codes[fault]
+    assert fault != "disk" or "lower PENNAME_JOB_DISK_BYTES" in job.error["message"]
     assert job.spent_epsilon == 0.0
 
 
