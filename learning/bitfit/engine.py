@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from learning.bitfit.ghost import full_precision
 from learning.bitfit.losses import Batch, Loss
 from learning.bitfit.noise import NoiseSource, SystemNoise
 from learning.bitfit.select import Method, Trained, select
+from learning.bitfit.state import State
 
 Reduce = Callable[[Tensor], None]
 
@@ -91,12 +93,15 @@ class PrivateModel:
         )
         self._tolerance = 5e-2 if low else 1e-3
         self._probe = checks.Probe(model, self._capture, trained, self._forward, self._tolerance)
+        self._state = State(model)
         self._ghost = [item for item in trained if not item.written_out]
         if self._ghost and low:
             raise PrivacyError(
                 "ghost clipping needs fp32: in lower precision the norms are not those of the "
                 "gradients that are summed"
             )
+        if self._ghost and any(getattr(m, "_compiled_call_impl", None) for m in model.modules()):
+            raise PrivacyError("ghost clipping runs back twice, which torch.compile does not allow")
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -220,10 +225,18 @@ class PrivateModel:
 
     def _forward(self, loss: Loss, batch: Batch) -> Tensor:
         checks.refuse_training_batch_norm(self.model)
-        if self.settings.autocast is None:
-            return loss(self.model, batch)
-        with torch.autocast(self._sum.device.type, dtype=self.settings.autocast):
-            return loss(self.model, batch)
+        mixed: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        if self.settings.autocast is not None:
+            mixed = torch.autocast(self._sum.device.type, dtype=self.settings.autocast)
+        with self._state.kept(), mixed:
+            try:
+                return loss(self.model, batch)
+            except RuntimeError as error:
+                # A hook before a layer makes its output a view, which must not be changed in place.
+                if "BackwardHookFunction" not in str(error) or self._capture.on_outputs:
+                    raise
+                self._capture.hook_outputs()
+                return loss(self.model, batch)
 
     def _backward(self, loss: Loss, batch: Batch) -> Tensor:
         size = checks.batch_size(batch)
@@ -240,13 +253,8 @@ class PrivateModel:
         return losses
 
     def _ends(self) -> list[nn.Parameter]:
-        embeddings = [
-            item.parameter
-            for item in self._ghost
-            if any(isinstance(use.module, nn.Embedding) for use in item.uses)
-        ]
         written = [item.parameter for item in self.trained if item.written_out]
-        return [*written, *embeddings] or self.parameters
+        return [*written, *self._capture.ends] or self.parameters
 
     def _add_written(self, norms: Tensor, scale: Tensor) -> None:
         rows = self._capture.gradients

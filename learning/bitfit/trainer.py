@@ -25,7 +25,7 @@ from learning.bitfit.noise import NoiseSource, NoNoise
 from learning.bitfit.plain import PlainModel
 from learning.bitfit.processes import Processes
 from learning.bitfit.sampler import PoissonSampler, microbatches
-from learning.bitfit.select import batch_norms, select
+from learning.bitfit.select import select, stateful
 from privacy.randomness import Randomness
 
 # Changing these does not make another run of it.
@@ -297,7 +297,7 @@ class _Run:
 
     def _train_mode(self) -> None:
         self.model.train()
-        for _, module in batch_norms(self.model):
+        for module in stateful(self.model):
             module.eval()
 
     def _values(self) -> dict[str, Tensor]:
