@@ -8,7 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ from learning.bitfit.select import Method, Trained, select
 from learning.bitfit.state import State
 
 Reduce = Callable[[Tensor], None]
+# Below and above, what is clipped would underflow or overflow, and the bound with it.
+SMALLEST_NORM: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class PrivacySettings:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a number > 0, not {value}")
+        if not SMALLEST_NORM <= self.max_grad_norm <= 1 / SMALLEST_NORM:
+            raise ValueError(f"max_grad_norm must lie between {SMALLEST_NORM} and 1e12: fp32 ends")
         if self.clipping not in CLIPPINGS:
             raise ValueError(f"clipping must be one of {', '.join(CLIPPINGS)}")
 

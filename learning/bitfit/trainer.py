@@ -19,6 +19,7 @@ from learning.bitfit.config import FineTuning, Phase
 from learning.bitfit.data import Data
 from learning.bitfit.delta import fingerprint, save_delta
 from learning.bitfit.engine import PrivacySettings, PrivateModel, make_private
+from learning.bitfit.errors import CheckpointError
 from learning.bitfit.events import Event
 from learning.bitfit.losses import Batch, Loss, classification_loss
 from learning.bitfit.noise import NoiseSource, NoNoise
@@ -168,6 +169,10 @@ class _Run:
         return calibrate(config.epsilon, config.target_delta, plan, self.account)
 
     def _restore(self, saved: Checkpoint) -> None:
+        if set(saved.values) != self.names or not 0 <= saved.phase < len(self.config.phases):
+            raise CheckpointError(
+                "the checkpoint is of other parameters or phases; use a new folder"
+            )
         self.account.load_state_dict(saved.account)
         self.sigma = saved.noise_multiplier
         with torch.no_grad():

@@ -77,7 +77,7 @@ class Settings(PhaseSettings):
     delta: float | None = Field(None, gt=0, lt=1)
     dataset_size: int | None = Field(None, ge=1, le=_MOST_RECORDS)
     phases: list[PhaseSettings] | None = Field(None, min_length=1, max_length=8)
-    max_grad_norm: float = Field(1.0, gt=0, le=1e6)
+    max_grad_norm: float = Field(1.0, ge=1e-12, le=1e6)
     clipping: Clipping = "automatic"
     optimizer: Literal["adamw", "sgd"] = "adamw"
     weight_decay: float = Field(0.0, ge=0, le=1)
