@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from learning.bitfit.accountant import COARSE, Accountant, calibrate
-from learning.bitfit.added import add_biases
+from learning.bitfit.added import add_biases, lacking
 from learning.bitfit.card import facts, write_card
 from learning.bitfit.checkpoint import Checkpoint, load_checkpoint, run_digest, save_checkpoint
 from learning.bitfit.config import FineTuning, Phase
@@ -124,7 +124,7 @@ class _Run:
         self.on_step: Callable[[int], None] | None = None
         self.folder: Path | None = None
         self.processes = Processes()
-        self.added = add_biases(model) if config.add_biases else []
+        self.added = add_biases(model) if config.add_biases and lacking(model) else []
         self.names = {
             item.name
             for phase in config.phases

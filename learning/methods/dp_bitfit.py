@@ -43,6 +43,7 @@ _ENCODER: Final[tuple[tuple[Part, float, float], ...]] = (
 )
 
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
+Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class PhaseSettings(BaseModel):
@@ -71,6 +72,7 @@ class Settings(PhaseSettings):
         dataset_size: N when the realised number of records is not public.
         labels: Classes; taken from the files when absent, and then treated as public.
         phases: Instead of one phase; all under one account.
+        exclude: Shell patterns of parameters that stay frozen, for bases with layers that are refused.
     """
 
     epsilon: float = Field(8.0, gt=0, le=1000)
@@ -88,6 +90,7 @@ class Settings(PhaseSettings):
     checkpoint_every: int = Field(20, ge=1)
     max_length: int = Field(128, ge=8, le=4096)
     labels: list[Label] | None = Field(None, min_length=2)
+    exclude: list[Pattern] | None = Field(None, max_length=50)
 
     @property
     def one_phase(self) -> bool:
@@ -210,6 +213,7 @@ def _run(settings: Settings, records: int, delta: float, head: str | None) -> Fi
             decay=settings.decay,
             checkpoint_every=settings.checkpoint_every,
             head=head,
+            exclude=tuple(settings.exclude or ()),
             add_biases=head is None,
         )
     except ValidationError as error:
