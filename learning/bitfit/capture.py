@@ -54,6 +54,7 @@ class Capture:
         self._buffer = torch.zeros(0, width, dtype=dtype, device=device)
         self._ghost: tuple[Tensor, Tensor] | None = None
         self._written: set[int] = set()
+        self._seen: set[int] = set()
         self._calls: dict[int, int] = {}
         self._pending: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._rows = 0
@@ -128,14 +129,22 @@ class Capture:
             handle.remove()
 
     def _refuse_missing(self) -> None:
-        missing = [name for key, name in self._names.items() if key not in self._written]
+        # One that was used before and has no gradient of autograd's now was left out (layerdrop).
+        left_out = {
+            id(item.parameter)
+            for item in self._trained
+            if item.written_out and item.parameter.grad is None and id(item.parameter) in self._seen
+        }
+        self._seen |= self._written
+        there = self._written | left_out
+        missing = [name for key, name in self._names.items() if key not in there]
         if missing:
             raise PrivacyError(
                 "no per-example gradient arrived for "
                 + ", ".join(missing[:10])
-                + ". The layer was "
-                "not used, or its input was cut off from the graph (reentrant gradient checkpointing "
-                "needs model.enable_input_require_grads()). Keep it frozen with exclude=[pattern]"
+                + ". The layer was not used (set a layerdrop to 0), or its input was cut off from the "
+                "graph (reentrant gradient checkpointing needs model.enable_input_require_grads()). "
+                "Keep it frozen with exclude=[pattern]"
             )
 
     def _install(self, item: Trained, use: Use) -> RemovableHandle:

@@ -114,6 +114,37 @@ def test_full_reaches_a_weight_without_a_bias_below_everything_else(brute_force:
     check(model, summed, batch, brute_force, method="full", head=None)
 
 
+class Sometimes(nn.Module):
+    """Layerdrop: a layer is left out of some batches, whatever is in them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.used = nn.Linear(4, 4), nn.Linear(4, 4), True
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(self.first(x))
+        return torch.as_tensor(self.second(x) if self.used else x)
+
+
+def test_a_layer_that_one_batch_leaves_out_counts_nothing_there(brute_force: Any) -> None:
+    model = Sometimes().double()
+    batch = {"x": torch.randn(ROWS, 4, dtype=torch.float64)}
+    private = make_private(model, SETTINGS, head=None)
+    private.accumulate(summed, batch)
+    model.used = False
+    private.accumulate(summed, batch)
+    ours = private.per_example(summed, batch)
+    private.step(torch.optim.SGD(private.parameters, lr=0.0))
+    private.close()
+    assert not ours["second.bias"].any()
+    torch.testing.assert_close(
+        ours["first.bias"], brute_force(model, summed, batch, ["first.bias"])["first.bias"]
+    )
+    private = make_private(model, SETTINGS, head=None)  # but one that was never seen is refused
+    with pytest.raises(PrivacyError, match=r"second\.bias.*layerdrop"):
+        private.accumulate(summed, batch)
+
+
 class ChannelsFirst(nn.LayerNorm):
     """SqueezeBERT's kind: the class says last dimension, the call means the second."""
 
