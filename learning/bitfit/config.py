@@ -99,6 +99,13 @@ class FineTuning(BaseModel):
         """Steps of a phase, fixed before the run."""
         return max(1, math.ceil(phase.epochs / self.rate_of(phase) - 1e-9))
 
+    def taken_of(self, done: int) -> list[int]:
+        """How many of the first ``done`` steps of the run belong to each phase."""
+        steps: list[int] = []
+        for phase in self.phases:
+            steps.append(min(self.steps_of(phase), done - sum(steps)))
+        return steps
+
     @property
     def total_steps(self) -> int:
         """Steps of all phases."""

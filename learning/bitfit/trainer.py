@@ -353,6 +353,7 @@ class _Run:
             self.sigma,
             sum(value.numel() for value in values.values()),
             sum(parameter.numel() for parameter in self.model.parameters()),
+            self.done,
         )
         return TrainResult(
             status,

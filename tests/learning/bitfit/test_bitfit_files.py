@@ -45,6 +45,26 @@ class Small(nn.Module):
         return SimpleNamespace(logits=self.classifier(x * self.scale.mean()))
 
 
+def test_the_card_of_a_run_that_was_stopped_tells_the_steps_it_took() -> None:
+    run = FineTuning(
+        dataset_size=20,
+        expected_batch=10,
+        noise_multiplier=1.0,
+        phases=(Phase(method="last_layer", epochs=2), Phase(epochs=2), Phase(epochs=1)),
+    )
+    data = TensorData({"x": torch.randn(20, WIDTH), "labels": torch.arange(20) % 2})
+    asked: list[int] = []
+
+    def should_stop() -> bool:
+        asked.append(1)
+        return len(asked) > 6
+
+    result = train(Small(), data, run, should_stop=should_stop)
+    assert result.status == "stopped"
+    assert [phase["steps"] for phase in result.card["phases"]] == [4, 2, 0]
+    assert sum(entry["steps"] for entry in result.card["history"]) == 6
+
+
 def trained(folder: Path | None = None, **more: Any) -> TrainResult:
     run = FineTuning(
         dataset_size=20,
