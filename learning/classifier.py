@@ -17,12 +17,14 @@ from torch.nn import functional as F
 from learning.bitfit.data import TensorData, tokenized
 from learning.bitfit.delta import apply_delta, read_card
 from learning.bitfit.losses import classification_loss
-from learning.methods.base import Answer, Unanswerable
+from learning.methods.base import Answer, MethodError, Unanswerable
 from learning.rows import Rows, question
 from learning.tasks import Prepared, config_of, loading
 from privacy.positions import positions
 
 _BATCH: Final = 32
+# Whose decoder would want to be told what it says.
+_ENCODER_OF: Final = frozenset({"t5", "mt5", "umt5", "longt5"})
 
 
 class EncoderClassifier(nn.Module):
@@ -39,6 +41,8 @@ class EncoderClassifier(nn.Module):
 
         with loading("weights"):
             self.encoder = AutoModel.from_pretrained(base)
+        if self.encoder.config.model_type in _ENCODER_OF:
+            self.encoder = self.encoder.get_encoder()
         if getattr(self.encoder, "pooler", None) is not None:
             self.encoder.pooler = None  # not used; its parameters would lack gradients
         for module in self.encoder.modules():
@@ -60,8 +64,10 @@ class Classification:
     """The task of an encoder."""
 
     def prepare(self, base: Path, rows: Rows, labels: tuple[str, ...], max_length: int) -> Prepared:
+        model = EncoderClassifier(base, len(labels))
+        _refuse_other_inputs(model)
         return Prepared(
-            EncoderClassifier(base, len(labels)),
+            model,
             _encode(base, rows, labels, max_length),
             classification_loss,
             ("*embeddings.*weight",),
@@ -121,6 +127,20 @@ class TunedClassifier:
         logits = self._model(batch, torch.ones_like(batch)).logits[0]
         scores = dict(zip(self._labels, torch.softmax(logits.double(), 0).tolist(), strict=True))
         return Answer(max(scores, key=lambda label: scores[label]), scores, len(ids), 1)
+
+
+@torch.no_grad()
+def _refuse_other_inputs(model: EncoderClassifier) -> None:
+    """Raise MethodError where a model of images, say, would fail at the first row."""
+    ids = torch.ones((1, 2), dtype=torch.int64)
+    try:
+        model.eval()(ids, torch.ones_like(ids))
+    except Exception as error:
+        raise MethodError(
+            "the base model does not read texts as a classifier needs it, by token ids and an attention "
+            f"mask alone ({type(error).__name__}); choose an encoder of texts"
+        ) from error
+    model.train()
 
 
 def _tokenizer(base: Path, max_length: int) -> Tokenizer:

@@ -3,7 +3,24 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-_BEHIND_PADDING: Final = frozenset({"roberta", "xlm-roberta", "camembert"})
+_BEHIND_PADDING: Final = frozenset(
+    {
+        "camembert",
+        "data2vec-text",
+        "esm",
+        "ibert",
+        "lilt",
+        "longformer",
+        "luke",
+        "markuplm",
+        "mpnet",
+        "roberta",
+        "roberta-prelayernorm",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+        "xmod",
+    }
+)
 
 
 def positions(config: Mapping[str, Any], otherwise: int) -> int:
@@ -19,4 +36,6 @@ def positions(config: Mapping[str, Any], otherwise: int) -> int:
     limit = named if isinstance(named, int) else otherwise
     if config.get("model_type") not in _BEHIND_PADDING:
         return limit
-    return limit - int(config.get("pad_token_id") or 0) - 1
+    padding = config.get("pad_token_id")
+    # Their default where the file does not say; MPNet's table begins there whatever it says.
+    return limit - (1 if padding is None or config["model_type"] == "mpnet" else int(padding)) - 1

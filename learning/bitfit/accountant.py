@@ -17,7 +17,7 @@ Adjacency = Literal["add_remove", "replace_one"]
 
 MECHANISM: Final = "poisson-sampled gaussian, PLD pessimistic, 1"
 _WIDEST: Final = 2.0**14
-_NARROWEST: Final = 0.05
+_NARROWEST: Final = 0.1
 _ACCURACY: Final = 5e-4
 # Width of a cell of the discretised privacy loss; a wider one is faster and gives a larger epsilon.
 FINE: Final = 1e-4
@@ -188,12 +188,24 @@ def calibrate(
         raise ValueError(f"the budget of epsilon {epsilon} at delta {delta} is spent already")
     history = spent.history if spent else ()
 
-    def fits(sigma: float) -> bool:
+    def cost(sigma: float) -> float:
         account = Accountant([*history, *(Entry(rate, sigma, steps) for rate, steps in plan)])
-        return account.epsilon(delta, interval=COARSE) <= epsilon
+        return account.epsilon(delta, interval=COARSE)
+
+    def fits(sigma: float) -> bool:
+        return cost(sigma) <= epsilon
+
+    def refuse_infinite(sigma: float) -> None:
+        if math.isinf(cost(sigma)):
+            raise ValueError(
+                f"epsilon {epsilon} at delta {delta} is beyond the accounting's arithmetic for these "
+                "steps: the tails that it cuts off weigh more than delta. Choose a larger delta, or "
+                "fewer steps"
+            )
 
     # From much noise down: the work of composing grows with the loss, which then stays near the target.
     high = _WIDEST
+    refuse_infinite(high)
     if not fits(high):
         raise ValueError("no noise multiplier keeps this budget; what is left is too little")
     low = high / 2
@@ -202,4 +214,5 @@ def calibrate(
     while high - low > _ACCURACY * high:
         middle = (low + high) / 2
         low, high = (low, middle) if fits(middle) else (middle, high)
+    refuse_infinite(low)  # what is found then is far too much: noise with no tail to cut off
     return high

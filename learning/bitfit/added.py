@@ -37,11 +37,16 @@ def add_biases(model: nn.Module, *, norms: bool = True) -> list[str]:
     Raises:
         PrivacyError: Every such layer already has a bias.
     """
-    changed = [name for name, layer in model.named_modules() if _lacks_bias(layer, norms)]
+    changed = lacking(model, norms=norms)
     if not changed:
         raise PrivacyError("every layer has a bias already; use DP-BiTFiT without added biases")
     add_biases_to(model, changed)
     return changed
+
+
+def lacking(model: nn.Module, *, norms: bool = True) -> list[str]:
+    """Names of the layers that `add_biases` would give a bias."""
+    return [name for name, layer in model.named_modules() if _lacks_bias(layer, norms)]
 
 
 def add_biases_to(model: nn.Module, names: list[str]) -> None:

@@ -54,10 +54,14 @@ class Capture:
         self._buffer = torch.zeros(0, width, dtype=dtype, device=device)
         self._ghost: tuple[Tensor, Tensor] | None = None
         self._written: set[int] = set()
+        self._seen: set[int] = set()
         self._calls: dict[int, int] = {}
         self._pending: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._rows = 0
         self._recording = False
+        self._trained = trained
+        self.on_outputs = False
+        self._ends: dict[int, nn.Parameter] = {}
         self._handles = [self._install(item, use) for item in trained for use in item.uses]
 
     @property
@@ -86,6 +90,19 @@ class Capture:
         """Forget the calls of earlier forward passes."""
         self._calls.clear()
         self._pending.clear()
+        self._ends.clear()
+
+    def hook_outputs(self) -> None:
+        """Hook the outputs of layers themselves from now on: those may be changed in place."""
+        self.close()
+        self.on_outputs = True
+        self.begin_forward()
+        self._handles = [self._install(item, use) for item in self._trained for use in item.uses]
+
+    @property
+    def ends(self) -> list[nn.Parameter]:
+        """Weights whose gradient is only stored as a norm, of layers at the beginning of the graph."""
+        return list(self._ends.values())
 
     @contextmanager
     def recording(self, size: int) -> Iterator[None]:
@@ -112,19 +129,30 @@ class Capture:
             handle.remove()
 
     def _refuse_missing(self) -> None:
-        missing = [name for key, name in self._names.items() if key not in self._written]
+        # One that was used before and has no gradient of autograd's now was left out (layerdrop).
+        left_out = {
+            id(item.parameter)
+            for item in self._trained
+            if item.written_out and item.parameter.grad is None and id(item.parameter) in self._seen
+        }
+        self._seen |= self._written
+        there = self._written | left_out
+        missing = [name for key, name in self._names.items() if key not in there]
         if missing:
             raise PrivacyError(
                 "no per-example gradient arrived for "
                 + ", ".join(missing[:10])
-                + ". The layer was "
-                "not used, or its input was cut off from the graph (reentrant gradient checkpointing "
-                "needs model.enable_input_require_grads()). Keep it frozen with exclude=[pattern]"
+                + ". The layer was not used (set a layerdrop to 0), or its input was cut off from the "
+                "graph (reentrant gradient checkpointing needs model.enable_input_require_grads()). "
+                "Keep it frozen with exclude=[pattern]"
             )
 
     def _install(self, item: Trained, use: Use) -> RemovableHandle:
         if use.kind == "bias":
-            return use.module.register_full_backward_pre_hook(self._bias_hook(item))
+            hook = self._bias_hook(item)
+            if self.on_outputs:
+                return use.module.register_forward_hook(_on_output(hook))
+            return use.module.register_full_backward_pre_hook(hook)
         return use.module.register_forward_hook(self._forward_hook(item, use), with_kwargs=True)
 
     def _bias_hook(self, item: Trained) -> Callable[[nn.Module, Any], None]:
@@ -139,12 +167,19 @@ class Capture:
 
     def _forward_hook(self, item: Trained, use: Use) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any, output: Tensor) -> None:
+            if not isinstance(output, Tensor):
+                raise PrivacyError(
+                    f"{use.layer} returns more than one tensor; keep {item.name} frozen with "
+                    "exclude=[pattern]"
+                )
             if not (torch.is_grad_enabled() and output.requires_grad):
                 return
             if self._recording and not item.written_out:
                 return  # checkpointing computes it once more; the gradient comes to the first output
-            x = (args[0] if args else next(iter(kwargs.values()))).detach()
-            key = id(item.parameter)
+            given = args[0] if args else next(iter(kwargs.values()))
+            x, key = given.detach(), id(item.parameter)
+            if not (item.written_out or given.requires_grad):
+                self._ends[key] = item.parameter
             self._calls[key] = self._calls.get(key, 0) + 1
             output.register_hook(  # type: ignore[no-untyped-call]
                 lambda grad: self._weight(item, use, x, grad)
@@ -187,6 +222,11 @@ class Capture:
 
     def _add(self, item: Trained, gradient: Tensor) -> None:
         key = id(item.parameter)
+        if gradient.shape[1:].numel() != item.parameter.numel():
+            raise PrivacyError(
+                f"the layer of {item.name} does not work over the last dimension as its class does; "
+                "keep it frozen with exclude=[pattern]"
+            )
         self.gradients[:, self._slots[key]] += gradient.reshape(self._rows, -1)
         self._written.add(key)
 
@@ -196,7 +236,21 @@ class Capture:
             raise PrivacyError(
                 f"the layer of {item.name} saw a gradient of shape {shape} in a batch of "
                 f"{self._rows} examples: its input is broadcast or flattened over the batch, so that "
-                "examples cannot be told apart. Give it inputs of shape (batch, ...); for "
-                "Hugging Face position embeddings pass position_ids of shape (batch, length)"
+                "examples cannot be told apart. Give it inputs of shape (batch, ...), or keep it frozen "
+                "with exclude=[pattern]; for Hugging Face position embeddings pass position_ids of "
+                "shape (batch, length)"
             )
         return grad
+
+
+def _on_output(hook: Callable[[nn.Module, Any], None]) -> Callable[..., Any]:
+    def forward(module: nn.Module, args: Any, output: Any) -> Any:
+        first = output[0] if isinstance(output, tuple) else output
+        if torch.is_grad_enabled() and first.requires_grad:
+            first.register_hook(lambda grad: hook(module, (grad,)))
+            # What changes a view in place takes the view, and its hook, out of the graph.
+            if first is output and first._is_view():
+                return first.clone()
+        return None
+
+    return forward

@@ -10,7 +10,12 @@ from learning.bitfit.config import FineTuning
 
 
 def facts(
-    config: FineTuning, account: Accountant, noise_multiplier: float, trained: int, total: int
+    config: FineTuning,
+    account: Accountant,
+    noise_multiplier: float,
+    trained: int,
+    total: int,
+    done: int,
 ) -> dict[str, Any]:
     """Facts of a run, plain data.
 
@@ -20,6 +25,7 @@ def facts(
         noise_multiplier: Sigma of this run.
         trained: Number of trained values.
         total: Number of values of the model.
+        done: Steps taken, fewer than planned when the run was stopped.
     """
     delta = config.target_delta
     return {
@@ -37,11 +43,11 @@ def facts(
         "phases": [
             {
                 "method": phase.method,
-                "steps": config.steps_of(phase),
+                "steps": steps,
                 "sampling_rate": config.rate_of(phase),
                 "learning_rate": phase.learning_rate,
             }
-            for phase in config.phases
+            for phase, steps in zip(config.phases, config.taken_of(done), strict=True)
         ],
         "seed_policy": SEED_POLICY,
         "trained_parameters": trained,

@@ -79,6 +79,8 @@ def load_checkpoint(folder: Path, run: str, base: str) -> Checkpoint | None:
     if not isinstance(state, dict) or state.pop("format", None) != FORMAT:
         raise CheckpointError(f"{path} is not a checkpoint of format {FORMAT}")
     state.pop("seed_policy", None)
+    if set(state) != set(Checkpoint.__dataclass_fields__):
+        raise CheckpointError(f"{path} is damaged; use a new folder")
     checkpoint = Checkpoint(**state)
     if checkpoint.run != run:
         raise CheckpointError(f"{path} belongs to a run of another configuration; use a new folder")

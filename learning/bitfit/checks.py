@@ -76,17 +76,16 @@ class Probe:
     tolerance: float
 
     def record(self, loss: Loss, batch: Batch, row: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Run the loss of example ``row`` back, without dropout.
+        """Run the loss of example ``row`` back.
 
         Returns:
             That loss; the norm ``(B,)`` of what the hooks see of every example; autograd's norm.
         """
         size = batch_size(batch)
-        with evaluating(self.model):
-            self.capture.begin_forward()
-            losses = checked_losses(self.forward(loss, batch), size)
-            with self.capture.recording(size), full_precision():
-                torch.autograd.backward(losses[row])
+        self.capture.begin_forward()
+        losses = checked_losses(self.forward(loss, batch), size)
+        with self.capture.recording(size), full_precision():
+            torch.autograd.backward(losses[row])
         exact = torch.stack([_square(item) for item in self.trained]).sum().sqrt()
         for item in self.trained:
             item.parameter.grad = None
@@ -96,20 +95,26 @@ class Probe:
     def differs(self, loss: Loss, batch: Batch, row: int, alone: Batch) -> bool:
         """Has example ``row`` another loss, or gradient, than the example ``alone``?
 
-        A head at zero hides from the loss what the gradient shows.
+        A head at zero hides from the loss what the gradient shows. Without dropout, and in training mode
+        where nothing else in the model is random.
         """
-        among, norms, _ = self.record(loss, batch, row)
-        one, norm, _ = self.record(loss, alone, 0)
+        with evaluating(self.model, unless=lambda: self._repeats(loss, batch)):
+            among, norms, _ = self.record(loss, batch, row)
+            one, norm, _ = self.record(loss, alone, 0)
         wide = self.tolerance
         same = torch.allclose(among, one, wide, wide, equal_nan=True)
         return not (
             same and torch.allclose(norms[row], norm[0], 2 * wide, wide / 100, equal_nan=True)
         )
 
+    def _repeats(self, loss: Loss, batch: Batch) -> bool:
+        return torch.equal(self.forward(loss, batch).detach(), self.forward(loss, batch).detach())
+
 
 def verify_independence(probe: Probe, loss: Loss, batch: Batch) -> None:
     """Compare one example's captured gradient with autograd's own, and with that of it alone.
 
+    It is the last of ``batch``, and for a second time the first: a layer may mix in one direction only.
     Costs some passes, once. Every gradient must be finite.
 
     Raises:
@@ -117,19 +122,27 @@ def verify_independence(probe: Probe, loss: Loss, batch: Batch) -> None:
             gradient is not autograd's.
     """
     last = batch_size(batch) - 1
-    _, norms, exact = probe.record(loss, batch, last)
-    if bool((norms[:last] > probe.tolerance * exact + 1e-12).any()):
+    _verify_row(probe, loss, batch, last)
+    if last:
+        _verify_row(probe, loss, {name: value.flip(0) for name, value in batch.items()}, 0)
+
+
+def _verify_row(probe: Probe, loss: Loss, batch: Batch, row: int) -> None:
+    _, norms, exact = probe.record(loss, batch, row)
+    others = torch.arange(len(norms), device=norms.device) != row
+    if bool((norms[others] > probe.tolerance * exact + 1e-12).any()):
         raise PrivacyError(
             "the gradient of one example's loss reaches the rows of other examples in a layer: the "
             "batch is not the first dimension everywhere, or a layer mixes examples"
         )
-    least, wide = probe.capture.norms(rounding=-1)[last], probe.tolerance * exact + 1e-12
-    if not bool((least <= exact + wide) & (norms[last] >= exact - wide)):
+    least, wide = probe.capture.norms(rounding=-1)[row], probe.tolerance * exact + 1e-12
+    if not bool((least <= exact + wide) & (norms[row] >= exact - wide)):
         raise PrivacyError(
             "a captured per-example gradient is not the one autograd computes: a trained parameter "
-            "is used outside its layer's forward"
+            "is used outside its layer's forward, or a layer does not compute what its class does. "
+            "Keep it frozen with exclude=[pattern]"
         )
-    if probe.differs(loss, batch, last, {name: value[last:] for name, value in batch.items()}):
+    if probe.differs(loss, batch, row, {k: value[row : row + 1] for k, value in batch.items()}):
         raise PrivacyError(
             "an example's loss or gradient changes with the other examples of its batch (in-batch "
             "negatives, a mean over the batch, batch statistics); make it a function of the "
@@ -149,7 +162,8 @@ def verify_padding(probe: Probe, loss: Loss, batch: Batch, row: int, alone: Batc
             "other examples of its batch: give the model an attention_mask that it obeys, or pad "
             "every example to one length"
         )
-    _, norm, _ = probe.record(loss, alone, 0)
+    with evaluating(probe.model):
+        _, norm, _ = probe.record(loss, alone, 0)
     return bool(torch.isfinite(norm[0]) & (norm[0] > 0))
 
 
@@ -207,10 +221,11 @@ def reentrant_refused() -> Iterator[None]:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch the model to evaluation meanwhile."""
+def evaluating(model: nn.Module, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Switch the model to evaluation meanwhile, ``unless`` it trains and that says so."""
     training = [module for module in model.modules() if module.training]
-    model.eval()
+    if not training or not unless():
+        model.eval()
     try:
         yield
     finally:

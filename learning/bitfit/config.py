@@ -61,7 +61,7 @@ class FineTuning(BaseModel):
     noise_multiplier: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     delta: float | None = Field(default=None, gt=0, lt=1)
     private: bool = True
-    max_grad_norm: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    max_grad_norm: float = Field(default=1.0, ge=1e-12, le=1e12)
     clipping: Clipping = "automatic"
     microbatch: int = Field(default=32, ge=1)
     optimizer: Literal["adamw", "sgd"] = "adamw"
@@ -98,6 +98,13 @@ class FineTuning(BaseModel):
     def steps_of(self, phase: Phase) -> int:
         """Steps of a phase, fixed before the run."""
         return max(1, math.ceil(phase.epochs / self.rate_of(phase) - 1e-9))
+
+    def taken_of(self, done: int) -> list[int]:
+        """How many of the first ``done`` steps of the run belong to each phase."""
+        steps: list[int] = []
+        for phase in self.phases:
+            steps.append(min(self.steps_of(phase), done - sum(steps)))
+        return steps
 
     @property
     def total_steps(self) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
@@ -33,6 +33,22 @@ def fingerprint(model: nn.Module, but: Iterable[str]) -> str:
         sample = parameter.detach().reshape(-1)[:_SAMPLE].to("cpu", torch.float32)
         digest.update(f"{name} {tuple(parameter.shape)}".encode())
         digest.update(sample.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def exact_fingerprint(model: nn.Module, but: Iterable[str]) -> str:
+    """SHA-256 over what each parameter and buffer that is not in ``but`` adds up to, bit by bit."""
+    skipped = set(but)
+    digest = hashlib.sha256()
+    state: dict[str, Any] = dict(model.named_parameters())
+    names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    state |= {name: value for name, value in model.state_dict().items() if name not in names}
+    for name, value in sorted(state.items()):
+        if name in skipped or name.endswith("added_bias") or not isinstance(value, Tensor):
+            continue
+        # Whole numbers have one sum, in whatever order a device takes it.
+        bits = value.detach().to(torch.float32).contiguous().view(torch.int32)
+        digest.update(f"{name} {tuple(value.shape)} {int(bits.sum(dtype=torch.int64))}".encode())
     return digest.hexdigest()
 
 
@@ -71,6 +87,7 @@ def save_delta(
     metadata = {
         "format": FORMAT,
         "base": fingerprint(model, tensors),
+        "exact_base": exact_fingerprint(model, tensors),
         "added": json.dumps(list(added)),
         "card": json.dumps(dict(card or {})),
     }
@@ -79,12 +96,34 @@ def save_delta(
 
 def read_card(path: Path) -> dict[str, Any]:
     """Facts of the run that made a delta.  Raises CheckpointError when the file is not one."""
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata() or {}
+    return _read(path).card
+
+
+@dataclass(frozen=True, slots=True)
+class _Delta:
+    metadata: Mapping[str, str]
+    added: list[str]
+    card: dict[str, Any]
+    values: dict[str, Tensor]
+
+
+def _read(path: Path) -> _Delta:
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            values = {name: file.get_tensor(name) for name in file.keys()}
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
     if metadata.get("format") != FORMAT:
         raise CheckpointError(f"{path} is not a delta of format {FORMAT}")
-    card: dict[str, Any] = json.loads(metadata["card"])
-    return card
+    try:
+        added, card = json.loads(metadata["added"]), json.loads(metadata["card"])
+        known = isinstance(added, list) and isinstance(card, dict) and "base" in metadata
+    except (KeyError, ValueError):
+        known = False
+    if not known:
+        raise CheckpointError(f"{path} is damaged: its description cannot be read")
+    return _Delta(metadata, [str(name) for name in added], card, values)
 
 
 @dataclass(slots=True)
@@ -119,14 +158,18 @@ def apply_delta(model: nn.Module, path: Path) -> Applied:
     Raises:
         CheckpointError: Another file, or another base model.
     """
-    read_card(path)
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata()
-        values = {name: file.get_tensor(name) for name in file.keys()}
-    added: list[str] = json.loads(metadata["added"])
-    if fingerprint(model, values) != metadata["base"]:
+    delta = _read(path)
+    values, added = delta.values, delta.added
+    exact = delta.metadata.get("exact_base")  # deltas of older versions have none
+    if fingerprint(model, values) != delta.metadata["base"] or (
+        exact is not None and exact_fingerprint(model, values) != exact
+    ):
         raise CheckpointError(f"{path} was trained on another base model")
-    add_biases_to(model, added)
+    try:
+        add_biases_to(model, added)
+    except AttributeError:
+        remove_biases(model)
+        raise CheckpointError(f"the model lacks a layer that {path} adds a bias to") from None
     parameters = dict(model.named_parameters())
     for name, value in values.items():
         if name not in parameters or parameters[name].shape != value.shape:

@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +21,11 @@ from learning.bitfit.ghost import full_precision
 from learning.bitfit.losses import Batch, Loss
 from learning.bitfit.noise import NoiseSource, SystemNoise
 from learning.bitfit.select import Method, Trained, select
+from learning.bitfit.state import State
 
 Reduce = Callable[[Tensor], None]
+# Below and above, what is clipped would underflow or overflow, and the bound with it.
+SMALLEST_NORM: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class PrivacySettings:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a number > 0, not {value}")
+        if not SMALLEST_NORM <= self.max_grad_norm <= 1 / SMALLEST_NORM:
+            raise ValueError(f"max_grad_norm must lie between {SMALLEST_NORM} and 1e12: fp32 ends")
         if self.clipping not in CLIPPINGS:
             raise ValueError(f"clipping must be one of {', '.join(CLIPPINGS)}")
 
@@ -91,12 +97,15 @@ class PrivateModel:
         )
         self._tolerance = 5e-2 if low else 1e-3
         self._probe = checks.Probe(model, self._capture, trained, self._forward, self._tolerance)
+        self._state = State(model)
         self._ghost = [item for item in trained if not item.written_out]
         if self._ghost and low:
             raise PrivacyError(
                 "ghost clipping needs fp32: in lower precision the norms are not those of the "
                 "gradients that are summed"
             )
+        if self._ghost and any(getattr(m, "_compiled_call_impl", None) for m in model.modules()):
+            raise PrivacyError("ghost clipping runs back twice, which torch.compile does not allow")
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -220,10 +229,18 @@ class PrivateModel:
 
     def _forward(self, loss: Loss, batch: Batch) -> Tensor:
         checks.refuse_training_batch_norm(self.model)
-        if self.settings.autocast is None:
-            return loss(self.model, batch)
-        with torch.autocast(self._sum.device.type, dtype=self.settings.autocast):
-            return loss(self.model, batch)
+        mixed: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+        if self.settings.autocast is not None:
+            mixed = torch.autocast(self._sum.device.type, dtype=self.settings.autocast)
+        with self._state.kept(), mixed:
+            try:
+                return loss(self.model, batch)
+            except RuntimeError as error:
+                # A hook before a layer makes its output a view, which must not be changed in place.
+                if "BackwardHookFunction" not in str(error) or self._capture.on_outputs:
+                    raise
+                self._capture.hook_outputs()
+                return loss(self.model, batch)
 
     def _backward(self, loss: Loss, batch: Batch) -> Tensor:
         size = checks.batch_size(batch)
@@ -240,13 +257,8 @@ class PrivateModel:
         return losses
 
     def _ends(self) -> list[nn.Parameter]:
-        embeddings = [
-            item.parameter
-            for item in self._ghost
-            if any(isinstance(use.module, nn.Embedding) for use in item.uses)
-        ]
         written = [item.parameter for item in self.trained if item.written_out]
-        return [*written, *embeddings] or self.parameters
+        return [*written, *self._capture.ends] or self.parameters
 
     def _add_written(self, norms: Tensor, scale: Tensor) -> None:
         rows = self._capture.gradients

@@ -55,7 +55,14 @@ def _last(_: nn.Module, grad: Tensor) -> Tensor:
 
 
 def _normalized(module: nn.Module, grad: Tensor) -> Tensor:
-    return over_positions(grad, len(normalized_shape(module)))
+    return over_positions(_last_normalized(module, grad), len(normalized_shape(module)))
+
+
+def _last_normalized(module: nn.Module, x: Tensor) -> Tensor:
+    """Bring ConvNeXt's ``(B, channels, ...)`` to the order of every other LayerNorm."""
+    if getattr(module, "data_format", None) == "channels_first":
+        return x.movedim(1, -1)
+    return x
 
 
 def _channels(module: nn.Module, grad: Tensor) -> Tensor:
@@ -74,9 +81,9 @@ def is_conv1d(module: nn.Module) -> bool:
 
 
 def is_rms_norm(module: nn.Module) -> bool:
-    """Torch's RMSNorm or one of the many classes of that name over the last dimension."""
+    """Torch's RMSNorm or one of the many classes of that name (or T5's) over the last dimension."""
     return isinstance(module, nn.RMSNorm) or any(
-        kind.__name__.endswith("RMSNorm") for kind in type(module).__mro__
+        kind.__name__.endswith(("RMSNorm", "T5LayerNorm")) for kind in type(module).__mro__
     )
 
 
@@ -102,7 +109,8 @@ def bias_rule(module: nn.Module) -> Rule | None:
 def is_matrix(module: nn.Module) -> bool:
     """Does the weight of this layer enter as a matrix product or a table?"""
     if isinstance(module, nn.Conv2d):
-        return module.groups == 1 and not isinstance(module.padding, str)
+        plain = module.padding_mode == "zeros" and not isinstance(module.padding, str)
+        return module.groups == 1 and plain
     return isinstance(module, (nn.Linear, nn.Embedding)) or is_conv1d(module)
 
 
@@ -119,6 +127,7 @@ def norm_weight_rule(module: nn.Module) -> WeightRule | None:
 
 def _layer_norm_scale(module: nn.Module, x: Tensor, grad: Tensor) -> Tensor:
     shape = normalized_shape(module)
+    x, grad = _last_normalized(module, x), _last_normalized(module, grad)
     unit = F.layer_norm(x, shape, None, None, _epsilon(module, x))
     return over_positions(grad * unit, len(shape))
 

@@ -14,7 +14,15 @@ Method = Literal["bitfit", "full", "last_layer"]
 Kind = Literal["bias", "scale", "matrix"]
 
 # How the libraries of the field call a classification head.
-HEADS: Final = ("classifier", "score", "qa_outputs", "head", "fc")
+HEADS: Final = (
+    "classifier",
+    "score",
+    "qa_outputs",
+    "head",
+    "fc",
+    "classification_head",
+    "logits_proj",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +76,8 @@ def select(
     Raises:
         PrivacyError: A chosen parameter has no per-example gradient here, or none is chosen.
     """
-    head = find_head(model) if head == "auto" else head
-    if head is not None:
-        model.get_submodule(head)
+    refuse_wrapped(model)
+    head = None if head is None else _path(model, find_head(model) if head == "auto" else head)
     owners = _owners(model)
     trained: list[Trained] = []
     refused: list[str] = []
@@ -86,8 +93,32 @@ def select(
             continue
         written_out = method != "full" or all(use.kind != "matrix" for use in uses)
         trained.append(Trained(name, parameter, tuple(uses), written_out))
-    _check(trained, refused)
+    _check(trained, refused, method)
     return trained
+
+
+def refuse_wrapped(model: nn.Module) -> None:
+    """Raise PrivacyError where a wrapper hides the model, or exchanges gradients that are not private."""
+    for module in model.modules():
+        if isinstance(module, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+            raise PrivacyError(
+                f"{type(module).__name__} exchanges gradients without noise; pass the model inside, "
+                "model.module. Under torchrun `train` itself adds up what the processes have clipped"
+            )
+        if hasattr(module, "_orig_mod"):
+            raise PrivacyError(
+                "torch.compile(model) hides the names of the model's layers; "
+                "call model.compile() instead, which keeps them"
+            )
+
+
+def _path(model: nn.Module, head: str) -> str:
+    """Where the head is. A wrapper (PEFT) answers to its name from another place."""
+    try:
+        module = model.get_submodule(head)
+    except AttributeError:
+        raise PrivacyError(f"the model has no part named {head!r}; name its head") from None
+    return next((name for name, part in model.named_modules() if part is module), head)
 
 
 def _wanted(name: str, method: Method, in_head: bool) -> bool:
@@ -95,7 +126,7 @@ def _wanted(name: str, method: Method, in_head: bool) -> bool:
         return True
     if method == "last_layer":
         return in_head
-    return in_head or "bias" in name.rsplit(".", 1)[-1]
+    return in_head or "bias" in name.rsplit(".", 1)[-1] or ".parametrizations.bias." in f".{name}"
 
 
 def _owners(model: nn.Module) -> dict[int, list[Use | None]]:
@@ -135,7 +166,7 @@ def _holder(model: nn.Module, name: str) -> nn.Module:
     return model.get_submodule(path)
 
 
-def _check(trained: list[Trained], refused: list[str]) -> None:
+def _check(trained: list[Trained], refused: list[str], method: Method) -> None:
     if refused:
         raise PrivacyError(
             "no per-example gradient is available for: "
@@ -145,11 +176,21 @@ def _check(trained: list[Trained], refused: list[str]) -> None:
             "sees one example at a time. Keep them frozen with exclude=[pattern], or build the layer "
             "from nn.Linear."
         )
+    if not trained and method == "last_layer":
+        raise PrivacyError("nothing to train: last_layer trains the head; pass head='its.name'")
     if not trained:
         raise PrivacyError(
             "nothing to train: the model has no bias. Call add_biases(model) first "
             "(DP-BiTFiT-Add), or name a head"
         )
+
+
+def stateful(model: nn.Module) -> Iterator[nn.Module]:
+    """The layers of torch's that change their own buffers while in training mode."""
+    for module in model.modules():
+        keeps = getattr(module, "track_running_stats", False) is True
+        if keeps or isinstance(module, BATCH_NORMS) or type(module).__name__ == "_SpectralNorm":
+            yield module
 
 
 def batch_norms(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:

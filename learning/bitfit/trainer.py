@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from learning.bitfit.accountant import COARSE, Accountant, calibrate
-from learning.bitfit.added import add_biases
+from learning.bitfit.added import add_biases, lacking
 from learning.bitfit.card import facts, write_card
 from learning.bitfit.checkpoint import Checkpoint, load_checkpoint, run_digest, save_checkpoint
 from learning.bitfit.config import FineTuning, Phase
 from learning.bitfit.data import Data
 from learning.bitfit.delta import fingerprint, save_delta
 from learning.bitfit.engine import PrivacySettings, PrivateModel, make_private
+from learning.bitfit.errors import CheckpointError
 from learning.bitfit.events import Event
 from learning.bitfit.losses import Batch, Loss, classification_loss
 from learning.bitfit.noise import NoiseSource, NoNoise
 from learning.bitfit.plain import PlainModel
 from learning.bitfit.processes import Processes
 from learning.bitfit.sampler import PoissonSampler, microbatches
-from learning.bitfit.select import batch_norms, select
+from learning.bitfit.select import select, stateful
 from privacy.randomness import Randomness
 
 # Changing these does not make another run of it.
@@ -123,7 +124,7 @@ class _Run:
         self.on_step: Callable[[int], None] | None = None
         self.folder: Path | None = None
         self.processes = Processes()
-        self.added = add_biases(model) if config.add_biases else []
+        self.added = add_biases(model) if config.add_biases and lacking(model) else []
         self.names = {
             item.name
             for phase in config.phases
@@ -168,6 +169,10 @@ class _Run:
         return calibrate(config.epsilon, config.target_delta, plan, self.account)
 
     def _restore(self, saved: Checkpoint) -> None:
+        if set(saved.values) != self.names or not 0 <= saved.phase < len(self.config.phases):
+            raise CheckpointError(
+                "the checkpoint is of other parameters or phases; use a new folder"
+            )
         self.account.load_state_dict(saved.account)
         self.sigma = saved.noise_multiplier
         with torch.no_grad():
@@ -297,7 +302,7 @@ class _Run:
 
     def _train_mode(self) -> None:
         self.model.train()
-        for _, module in batch_norms(self.model):
+        for module in stateful(self.model):
             module.eval()
 
     def _values(self) -> dict[str, Tensor]:
@@ -348,6 +353,7 @@ class _Run:
             self.sigma,
             sum(value.numel() for value in values.values()),
             sum(parameter.numel() for parameter in self.model.parameters()),
+            self.done,
         )
         return TrainResult(
             status,

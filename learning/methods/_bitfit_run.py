@@ -17,7 +17,9 @@ def run(work: Work) -> Result | None:
     task = task_of(work.base)
     prepared = task.prepare(work.base, work.rows, work.labels, length)
     prepared.model.to(own_device())
-    config = FineTuning.model_validate({**work.config["run"], "exclude": prepared.exclude})
+    run = work.config["run"]
+    exclude = (*run["exclude"], *prepared.exclude)
+    config = FineTuning.model_validate({**run, "exclude": exclude})
     progress = _Progress(work, prepared, config)
     result = train(
         prepared.model,

@@ -44,6 +44,7 @@ _ENCODER: Final[tuple[tuple[Part, float, float], ...]] = (
 )
 
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
+Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
 class PhaseSettings(BaseModel):
@@ -72,13 +73,14 @@ class Settings(PhaseSettings):
         dataset_size: N when the realised number of records is not public.
         labels: Classes; taken from the files when absent, and then treated as public.
         phases: Instead of one phase; all under one account.
+        exclude: Shell patterns of parameters that stay frozen, for bases with layers that are refused.
     """
 
     epsilon: float = Field(8.0, gt=0, le=1000)
     delta: float | None = Field(None, gt=0, lt=1)
     dataset_size: int | None = Field(None, ge=1, le=_MOST_RECORDS)
     phases: list[PhaseSettings] | None = Field(None, min_length=1, max_length=8)
-    max_grad_norm: float = Field(1.0, gt=0, le=1e6)
+    max_grad_norm: float = Field(1.0, ge=1e-12, le=1e6)
     clipping: Clipping = "automatic"
     optimizer: Literal["adamw", "sgd"] = "adamw"
     weight_decay: float = Field(0.0, ge=0, le=1)
@@ -89,6 +91,7 @@ class Settings(PhaseSettings):
     checkpoint_every: int | None = Field(None, ge=1)
     max_length: int = Field(128, ge=8, le=4096)
     labels: list[Label] | None = Field(None, min_length=2)
+    exclude: list[Pattern] | None = Field(None, max_length=50)
 
     @property
     def one_phase(self) -> bool:
@@ -214,6 +217,7 @@ def _run(settings: Settings, records: int, delta: float, head: str | None) -> Fi
             warmup=settings.warmup,
             decay=settings.decay,
             head=head,
+            exclude=tuple(settings.exclude or ()),
             add_biases=head is None,
         )
     except ValidationError as error:

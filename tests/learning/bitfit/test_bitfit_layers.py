@@ -290,7 +290,7 @@ def test_batch_in_the_second_dimension_is_refused_even_when_sizes_agree() -> Non
 
 
 class Functional(nn.Module):
-    """Uses a parameter of its layer once more, outside of it: always, or in training only."""
+    """Uses a parameter of its layer once more, outside of it, while it does not hide that."""
 
     def __init__(self, name: str, hidden: bool = False) -> None:
         super().__init__()
@@ -298,7 +298,7 @@ class Functional(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         out = torch.as_tensor(self.inner(x))
-        if self.hidden and not self.training:
+        if self.hidden:
             return out
         return out * torch.sigmoid(self.inner.get_parameter(self.name).sum())
 
@@ -310,8 +310,11 @@ def test_a_parameter_used_outside_its_layer_is_refused(name: str, method: Any, r
     with pytest.raises(PrivacyError, match="outside its layer"):
         private.accumulate(weighted, {"x": torch.randn(rows, 4)})
     if method == "bitfit":
-        # What the first check does not see, which is without dropout, the sums give away.
-        private = make_private(Functional(name, True), PrivacySettings(0.0, 1.0), head=None)
+        # What the first batch does not show the sums give away.
+        model = Functional(name, True)
+        private = make_private(model, PrivacySettings(0.0, 1.0), head=None)
+        private.accumulate(weighted, {"x": torch.randn(rows, 4)})
+        model.hidden = False
         private.accumulate(weighted, {"x": torch.randn(rows, 4)})
         with pytest.raises(PrivacyError, match="do not add up"):
             private.step(torch.optim.SGD(private.parameters, lr=1.0))
