@@ -9,7 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -29,6 +29,13 @@ _FILE_ENDING = re.compile(r"[A-Za-z0-9]{1,5}")
 _FUNCTION_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 _LIST_OF_NAMES = frozenset(("required", "modalities", "include"))
 _PLAIN_KEY = re.compile(r"[a-z0-9_$.\-]*|[a-z]+(?:[A-Z][a-z0-9]*)*")
+# Keys that tell what their value is, such as "phone" or "lastName"; "query" and "text" tell nothing.
+_LABEL: Final = re.compile(
+    r"(?i:[a-z_-]{0,24}(?:name|surname|nachname|phone|mobile|fax|tel|ssn|mrn|iban|card|account|passport|licen[cs]e|"
+    r"dob|birth(?:day|date)?|date|policy|patient|member|employee|customer|claim|tax|vat|tin|nhs|dni|"
+    r"(?:number|no|nr|id|code))[a-z_-]{0,16})"
+)
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Names of calls, repeated where the call is answered; a name is not looked for, a known one is.
 _REFERENCES = frozenset(("id", "tool_call_id"))
 # Where the protocol's names stand; below a key of _DATA the same keys hold what users write.
@@ -53,16 +60,18 @@ class Slot:
         text: The text.
         echo: Whether it may quote substitutes issued before (what a client resends).
         detect: Whether detectors look at it; known entities are swept everywhere.
+        label: What names the text, ``last name: ``; read before it, since it tells what the text is.
     """
 
     text: str = field(repr=False)
     echo: bool = True
     detect: bool = True
+    label: str = ""
 
     @property
     def reading(self) -> str:
         """How the text is read: two slots of one text and one reading come out alike."""
-        return f"{'echo' if self.echo else 'own'}{'' if self.detect else ' swept'}"
+        return f"{'echo' if self.echo else 'own'}{'' if self.detect else ' swept'} {self.label}"
 
 
 def slots_of(body: dict[str, Any]) -> list[Slot]:
@@ -126,7 +135,15 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
     if _is_structural(key, path, value):
         swept = key in _REFERENCES or key in _LIST_OF_NAMES
         return visit(Slot(value, echo, detect=False)) if swept else value
-    return visit(Slot(value, echo))
+    return visit(Slot(value, echo, label=_label(path)))
+
+
+def _label(path: Path) -> str:
+    """Return the key of a value among data as words; ``lastName`` is "last name: "."""
+    key = _last_key(path)
+    if not _LABEL.fullmatch(key) or (path[0] in _ROOTS and _DATA.isdisjoint(path)):
+        return ""
+    return f"{_HUMP.sub(' ', key).replace('_', ' ').replace('-', ' ').lower()}: "
 
 
 def _is_structural(key: str, path: Path, value: str) -> bool:
@@ -167,7 +184,7 @@ def _number(value: int | float, path: Path, visit: Callable[[Slot], str], echo: 
     if path[:1] in (("seed",), ("max_tokens",), ("max_completion_tokens",), ("logit_bias",)):
         return value
     digits = _digits(value)
-    text = visit(Slot(digits, echo))
+    text = visit(Slot(digits, echo, label=_label(path)))
     if text == digits:
         return value
     return int(text) if re.fullmatch(r"-?[1-9]\d{0,17}", text) else text

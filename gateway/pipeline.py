@@ -7,7 +7,7 @@ charged, or raises; there is no third way out.
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -45,6 +45,7 @@ from privacy.substitution.entry import FAMILY, GIVEN
 from privacy.substitution.known import TextItem
 from privacy.substitution.planner import Kept, Mention, Plan, Planner, SessionContext
 from privacy.substitution.rules import BudgetExhausted, Ruleset, SubstitutionError
+from privacy.types import Span
 from store.errors import StoreError
 from store.sessions import Change, Snapshot
 
@@ -288,10 +289,12 @@ class Pipeline:
         keys = [(s.text, s.reading) for s in slots] + [(c.text, "chunk") for c in chunks]
         kept = [settled.get(key) for key in keys]
         fresh = [s for s, old in zip(slots, kept, strict=False) if old is None and s.detect]
-        found = iter(self._services.detector.detect([s.text for s in fresh]))
+        found = iter(self._services.detector.detect([s.label + s.text for s in fresh]))
         items: list[TextItem | Kept] = []
         for slot, old in zip(slots, kept, strict=False):
-            spans = self.filter.apply(slot.text, next(found)) if slot.detect and not old else ()
+            spans: tuple[Span, ...] = ()
+            if slot.detect and not old:
+                spans = self.filter.apply(slot.text, _behind(len(slot.label), next(found)))
             items.append(old or TextItem(slot.text, spans, slot.echo))
         for chunk, old in zip(chunks, kept[len(slots) :], strict=True):
             spans = () if old else self.filter.apply(chunk.text, chunk.spans)
@@ -392,6 +395,15 @@ class Pipeline:
                 payload,
             )
         )
+
+
+def _behind(label: int, spans: Sequence[Span]) -> list[Span]:
+    """Return the spans of what stands behind a label, with the offsets that they have without it."""
+    return [
+        replace(span, start=max(0, span.start - label), end=span.end - label)
+        for span in spans
+        if span.end > label
+    ]
 
 
 def _costs(plan: Plan) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Final
 
 import phonenumbers
 
-from privacy.detection.recognizers.support import before, near
+from privacy.detection.recognizers.support import before, near, spoken
 from privacy.types import PHONE, Span
 
 # Plans tried for numbers without a country code; the order does not matter, any fit counts.
@@ -34,7 +34,7 @@ _CANDIDATE: Final = re.compile(
 )
 _CONTEXT: Final = re.compile(
     r"\b(?:phone|telephone|tel|mobile|mob|cell|cellphone|call(?:ed|ing|s)?|ring|rang|dial|fax|whatsapp|sms|"
-    r"text(?:ed)? (?:me|him|her|us|them)|hotline|line is|reach (?:me|him|her|us)|callback|handy|telefon|"
+    r"text(?:ed)? (?:me|him|her|us|them|my)|hotline|line is|reach (?:me|him|her|us)|callback|handy|telefon|"
     r"t[ée]l[ée]phone|tel[ée]fono|cellulare|portable|voicemail|signal|answer(?:ing|s)?|messages? to|registered (?:number|no)|office|desk|contact (?:no|number))\b",
     re.I,
 )
@@ -84,7 +84,7 @@ class PhoneRecognizer:
 
     def _score(self, text: str, match: re.Match[str], kind: str, body: str) -> float | None:
         context = near(text, match.start(kind), match.end(), _CONTEXT)
-        if _NEGATIVE.search(before(text, match.start(kind), 24)):
+        if _NEGATIVE.search(spoken(before(text, match.start(kind), 24))):
             return 0.6 if context and kind == "nanp" else None
         digits = "".join(filter(str.isdigit, body))
         if kind == "nanp":
