@@ -27,6 +27,8 @@ _STRUCTURAL = frozenset(
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_./:#$\-]{1,128}")
 _FILE_ENDING = re.compile(r"[A-Za-z0-9]{1,5}")
 _FUNCTION_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")
+_NO_LETTER = re.compile(r"[^A-Za-z0-9_\-]")
+_LONGEST_NAME = 64
 _LIST_OF_NAMES = frozenset(("required", "modalities", "include"))
 _PLAIN_KEY = re.compile(r"[a-z0-9_$.\-]*|[a-z]+(?:[A-Z][a-z0-9]*)*")
 # Keys that tell what their value is, such as "phone" or "lastName"; "query" and "text" tell nothing.
@@ -133,6 +135,10 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
         if stem and _FILE_ENDING.fullmatch(ending):
             return visit(Slot(stem, echo)) + dot + ending
     if _is_structural(key, path, value):
+        if key == "name":
+            # A function may be called after somebody: "jira_search", "ask_ilse". It stays a name.
+            named = visit(Slot(value, echo, detect=False))
+            return value if named == value else _NO_LETTER.sub("_", named)[:_LONGEST_NAME]
         swept = key in _REFERENCES or key in _LIST_OF_NAMES
         return visit(Slot(value, echo, detect=False)) if swept else value
     return visit(Slot(value, echo, label=_label(path)))
@@ -225,6 +231,14 @@ def _document(text: str) -> Any:
     if is_too_deep(parsed):
         raise TooDeep
     return parsed
+
+
+def function_names(body: dict[str, Any]) -> list[str]:
+    """Return the names of the functions that a request offers, in order."""
+    offered = [tool.get("function") for tool in body.get("tools") or () if isinstance(tool, dict)]
+    offered += body.get("functions") or ()
+    names = [function.get("name") for function in offered if isinstance(function, dict)]
+    return [name for name in names if isinstance(name, str)]
 
 
 def strings_of(value: Any) -> Iterator[str]:

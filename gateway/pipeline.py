@@ -61,6 +61,7 @@ class Prepared:
         session_created_at: Tells the session from a later one of the same id.
         payload: The serialised, guarded body.
         restorer: Puts the originals back.
+        functions: The client's names of functions by those that went out, where they differ.
         headers: Privacy headers of the response.
         question: The context that was added, None when none was.
     """
@@ -75,6 +76,7 @@ class Prepared:
     headers: Mapping[str, str]
     stream: bool
     question: Question | None = field(default=None, repr=False)
+    functions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class _Outcome:
     plan: Plan
     payload: bytes = field(repr=False)
     outbound: Sequence[str] = field(repr=False)
+    functions: Mapping[str, str] = field(repr=False)
 
 
 class Pipeline:
@@ -232,6 +235,7 @@ class Pipeline:
             self._headers(after, plan.mentions),
             bool(body.get("stream")),
             question,
+            done.functions,
         )
 
     def _without_text(
@@ -347,7 +351,8 @@ class Pipeline:
         same = texts.settled.belongs_to(snapshot)
         passed = texts.settled.passed if same else lambda _: 0
         outbound = check_outbound(payload, plan.known, read, passed)
-        return _Outcome(plan, payload, outbound)
+        names = zip(*map(carriers.function_names, (body, texts.body)), strict=True)
+        return _Outcome(plan, payload, outbound, {sent: own for sent, own in names if sent != own})
 
     def _headers(self, snapshot: Snapshot, mentions: Sequence[Mention]) -> dict[str, str]:
         counts: dict[str, int] = {}

@@ -1,10 +1,12 @@
 """Names and numbers among data: keys, columns and calls tell what they are."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from e2e_gateway import Gateway, found_in
+from e2e_upstream import send_message
 
 VALUES = {"last_name": "Park", "surname": "Young", "mrn": "00482913", "phone": 4155550123}
 
@@ -43,3 +45,46 @@ def test_the_key_of_an_argument_tells_what_it_is(gateway: Gateway) -> None:
 def test_everyday_words_in_fields_of_names_do_not_leave(gateway: Gateway, text: str) -> None:
     assert gateway.ask(text, f"fields-{len(text)}") == f"You wrote: {text} Thank you."
     assert found_in(gateway.upstream.requests[-1], ("Will", "Park")) == []
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("github_search", "Post to Slack that the GitHub release is out."),
+        ("getKasselWeather", "What is the weather in Kassel?"),
+        ("ask-ilse-varga", "Ask Ilse Varga when she is free."),
+    ],
+)
+def test_a_function_may_be_called_after_what_the_user_names(
+    scripted: Gateway, name: str, text: str, stream: bool
+) -> None:
+    def script(handler: Any, body: dict[str, Any]) -> None:
+        sent = body["tools"][0]["function"]["name"]
+        content = body["messages"][-1]["content"]
+        send_message(handler, body, {"tool_calls": [_call(sent, json.dumps({"text": content}))]})
+
+    scripted.upstream.script = script
+    tool = {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+    body = {
+        "model": "test-model",
+        "messages": [
+            {"role": "user", "content": "Hello"},
+            {"role": "assistant", "content": None, "tool_calls": [_call(name, "{}")]},
+            {"role": "tool", "tool_call_id": "c1", "content": "none"},
+            {"role": "user", "content": text},
+        ],
+        "tools": [tool],
+        "tool_choice": {"type": "function", "function": {"name": name}},
+        "stream": stream,
+    }
+    response = scripted.post(body, f"function-{name}")
+    assert response.status_code == 200, response.text
+    assert f'"name":"{name}"' in response.text
+    sent = scripted.upstream.bodies[-1]
+    outbound = sent["tools"][0]["function"]["name"]
+    assert outbound != name
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", outbound)
+    assert sent["tool_choice"]["function"]["name"] == outbound
+    assert sent["messages"][1]["tool_calls"][0]["function"]["name"] == outbound
+    assert found_in(scripted.upstream.requests[-1], ("GitHub", "github", "Kassel", "Varga")) == []
