@@ -14,9 +14,29 @@ _GROUPS: Final = {US_SSN: (3, 2, 4)}
 _LAST: Final = 4
 # What stands before the last four digits where the others are left out.
 _LEFT_OUT: Final = (
-    "ending in ", "ending with ", "ends in ", "ends with ", "last four digits ", "last four digits are ",
-    "last 4 digits ", "*", "* ", "*-", "•", "• ", "xx-", "XX-", "xxxx", "XXXX", "xxxx ", "XXXX ", "xxxx-", "XXXX-", "...", "…",
-)  # fmt: skip
+    "ending in ",
+    "ending with ",
+    "ends in ",
+    "ends with ",
+    "last four digits ",
+    "last four digits are ",
+    "last 4 digits ",
+    "*",
+    "* ",
+    "*-",
+    "•",
+    "• ",
+    "xx-",
+    "XX-",
+    "xxxx",
+    "XXXX",
+    "xxxx ",
+    "XXXX ",
+    "xxxx-",
+    "XXXX-",
+    "...",
+    "…",
+)
 _LEAST_LOCAL: Final = 5
 
 
