@@ -36,7 +36,7 @@ _LEFT_OUT: Final = (
     "XXXX-",
     "...",
     "…",
-)
+)  # fmt: skip
 _LEAST_LOCAL: Final = 5
 
 

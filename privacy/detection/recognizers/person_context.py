@@ -80,7 +80,11 @@ class PersonContextRecognizer:
 
     def _after_title(self, text: str, match: re.Match[str]) -> Iterator[Span]:
         lower = match.group()[0].islower()
-        end, count, known, _ = _name_at(text, match.end(), lower=lower)
+        end, count, known, _ = _name_at(text, match.end(), lower=False)
+        if lower and count:
+            known = True
+        elif lower:
+            end, count, known, _ = _name_at(text, match.end(), lower=True)
         if count and (known or not lower):
             yield Span(match.end(), end, PERSON, 0.85 if not lower else 0.75, self.name)
 
@@ -93,9 +97,10 @@ class PersonContextRecognizer:
             if count >= 2 and known and not common:
                 yield Span(match.end(), end, PERSON, 0.7, self.name)
             return
-        if count >= 2 and known and not common:
-            score = 0.995 if _SELF.search(words) else 0.8
-            yield Span(match.end(), end, PERSON, score, self.name)
+        if count >= 2 and _SELF.search(words):
+            yield Span(match.end(), end, PERSON, 0.995, self.name)
+        elif count >= 2 and known and not common:
+            yield Span(match.end(), end, PERSON, 0.8, self.name)
         elif count >= 2 and not common and _SINGLE_OK.search(words):
             yield Span(match.end(), end, PERSON, 0.65, self.name)
         elif count == 1 and not common and _SINGLE_OK.search(words):
