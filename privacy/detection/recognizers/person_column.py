@@ -10,7 +10,11 @@ from typing import Final
 from privacy.detection.recognizers.person_field import key_kind, may_be_value
 from privacy.types import PERSON, Span
 
-_HEADS: Final = re.compile(r"name|nom|nazwisko|imi[eę]|apellido|first|last", re.I)
+_HEADS: Final = re.compile(
+    r"name|nom|nazwisko|imi[eę]|apellido|first|last|patient|customer|client|employee|owner|author|assignee|"
+    r"reviewer|contact|manager|doctor|nurse|student|teacher|tenant",
+    re.I,
+)
 _SEPARATORS: Final = ("|", "\t", ";", ",")
 _CELLS: Final = {
     s: re.compile(rf"\"[^\"\n]*\"|[^{re.escape(s)}\n\"]+|(?<={re.escape(s)})(?={re.escape(s)})")

@@ -19,16 +19,18 @@ _OTHER_LANGUAGES: Final = (
     r"voornaam|achternaam|f[öo]rnamn|efternamn|fornavn|etternavn|efternavn|imi[eę]|nazwisko|soyad[ıi]|"
     r"vezet[ée]kn[ée]v|keresztn[ée]v|jm[ée]no|p[řr][íi]jmen[íi]|etunimi|sukunimi"
 )
-_SURE: Final = (
-    rf"(?:\w{{1,20}}[_.-])?(?:(?:{_WHO})[ _-]?names?|[fl]name|surname|{_OTHER_LANGUAGES})"
-)
+_SURE: Final = rf"(?:(?:{_WHO})[ _-]?names?|[fl]name|surname|{_OTHER_LANGUAGES})"
 # Of these the value has to be a listed name: "first: Monday", "family: Roboto".
 _LIKELY: Final = r"first|last|middle|given|family"
 _KEY: Final = (
     rf"(?<![A-Za-z0-9])(?:(?P<sure>{_SURE}|[a-z]{{2,12}}(?-i:(?:First|Last|Given|Family|Middle|Full|Sur)[Nn]ame))"
     rf"|(?P<likely>{_LIKELY}))"
 )
-_LABEL: Final = re.compile(rf"{_KEY}|(?P<name>name)", re.I)
+_LABEL: Final = re.compile(
+    rf"(?:[a-z0-9]{{1,20}}[ _.-]){{0,2}}{_KEY}|name|patient|customer|client|employee|owner|author|assignee|reviewer|"
+    r"contact|manager|doctor|nurse|student|teacher|tenant",
+    re.I,
+)
 _WORDS: Final = r"[^\W\d_][\w'’.\-]{0,30}(?:[ ,]{1,2}[^\W\d_][\w'’.\-]{0,30}){0,4}"
 _QUOTED: Final = re.compile(
     rf"{_KEY}(?:\\?[\"'`]\]?)?\s{{0,3}}(?:[:=]{{1,2}}>?|!=|<>|\bi?like\b|\bis\b)\s{{0,3}}"

@@ -36,7 +36,7 @@ _WEAK_BEFORE: Final = re.compile(
 _MARKS: Final = re.compile(r"[\\\"'`\]>|*]+[ \t]?")
 _NEGATIVE: Final = re.compile(
     r"\b(?:sku|part|model|version|build|release|iso|rfc|section|page|chapter|product|item|category|line|row|"
-    r"chunk|message|error|status|job|run|build|port|process|thread)\b[\w .:#=]{0,8}\Z",
+    r"chunk|message|request|trace|span|error|status|job|run|build|port|process|thread)\b[\w .:#=]{0,8}\Z",
     re.I,
 )
 _PREFIXED: Final = re.compile(

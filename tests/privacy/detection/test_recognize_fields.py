@@ -55,6 +55,8 @@ def test_code_and_schemas_hold_no_names(text: str) -> None:
             "INSERT INTO p (id, first_name, last_name) VALUES (1, 'Will', 'Park'), (2,'Hope','Young');",
             "Will Park Hope Young",
         ),
+        ("patient_last_name;dob\nPark;x\n", "Park"),
+        ("| Assignee | State |\n|---|---|\n| Varga | open |\n| Done | x |", "Varga"),
         ("name\tage\nVarga\t4\nwidget\t3", "Varga"),
         ("name,first_name and last_name are columns, and Will, Park left.", ""),
     ],
