@@ -46,6 +46,8 @@ _ROOTS = frozenset(
     "reasoning text web_search_options include".split()
 )
 _DATA = frozenset(("arguments", "default", "examples", "enum", "const"))
+_CALLED = (("tool_calls", "function", "name"), ("tool_calls", "custom", "name"))
+_CALLED_BEFORE = ("function_call", "name")
 _DEEPEST_REFERENCE = len(("messages", 0, "tool_calls", 0, "id"))
 _LONG_NUMBER = 10**6
 
@@ -155,6 +157,8 @@ def _label(path: Path) -> str:
 def _is_structural(key: str, path: Path, value: str) -> bool:
     if len(path) > 1 and (path[0] not in _ROOTS or not _DATA.isdisjoint(path)):
         return False
+    if path[0] == "messages" and (path[2:3] + path[4:] in _CALLED or path[2:] == _CALLED_BEFORE):
+        return bool(_FUNCTION_NAME.fullmatch(value))
     if path[0] == "messages" and len(path) > _DEEPEST_REFERENCE and key not in ("detail", "format"):
         return False
     if key in _STRUCTURAL or (key == "type" and _IDENTIFIER.fullmatch(value)):

@@ -25,6 +25,7 @@ from privacy.detection.recognizers.person_column import PersonColumnRecognizer
 from privacy.detection.recognizers.person_context import PersonContextRecognizer
 from privacy.detection.recognizers.person_email import PersonEmailRecognizer
 from privacy.detection.recognizers.person_field import PersonFieldRecognizer
+from privacy.detection.recognizers.person_file import PersonFileRecognizer
 from privacy.detection.recognizers.person_gazetteer import PersonGazetteerRecognizer
 from privacy.detection.recognizers.person_script import PersonScriptRecognizer
 from privacy.detection.recognizers.phone import PhoneRecognizer
@@ -56,7 +57,7 @@ _BUILT_IN: Final[tuple[Factory, ...]] = (
     CvcRecognizer, IbanRecognizer, BankAccountRecognizer, CryptoRecognizer, UsSsnRecognizer, NationalIdRecognizer,
     MedicalLicenceRecognizer, RecordIdRecognizer, DateRecognizer, AmountRecognizer, AddressRecognizer,
     OrgFormRecognizer, PersonGazetteerRecognizer, PersonContextRecognizer, PersonEmailRecognizer,
-    PersonScriptRecognizer, PersonFieldRecognizer, PersonColumnRecognizer,
+    PersonScriptRecognizer, PersonFieldRecognizer, PersonColumnRecognizer, PersonFileRecognizer,
 )  # fmt: skip
 
 

@@ -72,6 +72,7 @@ def test_a_function_may_be_called_after_what_the_user_names(
             {"role": "user", "content": "Hello"},
             {"role": "assistant", "content": None, "tool_calls": [_call(name, "{}")]},
             {"role": "tool", "tool_call_id": "c1", "content": "none"},
+            {"role": "assistant", "content": None, "function_call": _call(name, "{}")["function"]},
             {"role": "user", "content": text},
         ],
         "tools": [tool],
@@ -87,4 +88,11 @@ def test_a_function_may_be_called_after_what_the_user_names(
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", outbound)
     assert sent["tool_choice"]["function"]["name"] == outbound
     assert sent["messages"][1]["tool_calls"][0]["function"]["name"] == outbound
+    assert sent["messages"][3]["function_call"]["name"] == outbound
     assert found_in(scripted.upstream.requests[-1], ("GitHub", "github", "Kassel", "Varga")) == []
+
+
+def test_a_document_called_after_somebody(gateway: Gateway) -> None:
+    text = "Open files/Varga_Ilse_contract.docx and CV-Ilse-Varga.pdf please."
+    assert gateway.ask(text, "fields-document") == f"You wrote: {text} Thank you."
+    assert found_in(gateway.upstream.requests[-1], ("Ilse", "Varga")) == []

@@ -4,6 +4,7 @@ import pytest
 
 from privacy.detection.recognizers.person_column import PersonColumnRecognizer
 from privacy.detection.recognizers.person_field import PersonFieldRecognizer
+from privacy.detection.recognizers.person_file import PersonFileRecognizer
 from privacy.detection.registry import default_recognizers
 
 
@@ -91,3 +92,18 @@ def test_a_record_number_in_groups_is_one() -> None:
     text = "Medical record no. 0012 3456, seen."
     spans = [s for r in default_recognizers() for s in r.find(text) if s.type == "RECORD_ID"]
     assert "0012 3456" in [text[s.start : s.end] for s in spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Open Varga_Ilse_contract.docx please.", "Varga Ilse"),
+        (r"C:\docs\CV-Ilse-Varga.pdf, /srv/ilse_varga_2024.pdf", "Ilse Varga ilse varga"),
+        ("scan%20Ilse%20Varga.jpg", "Ilse Varga"),
+        ("20261130081502_add_users.sql test_ilse_varga.py read_me_first.txt annual_report.pdf", ""),
+        ("ilse.varga@firm.example and docs.varga.ilse/index", ""),
+    ],
+)
+def test_names_in_names_of_documents(text: str, names: str) -> None:
+    found = [text[s.start : s.end] for s in PersonFileRecognizer().find(text)]
+    assert found == names.split()
