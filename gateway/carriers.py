@@ -240,7 +240,7 @@ def _document(text: str) -> Any:
 def function_names(body: dict[str, Any]) -> list[str]:
     """Return the names of the functions that a request offers, in order."""
     offered = [tool.get("function") for tool in body.get("tools") or () if isinstance(tool, dict)]
-    offered += body.get("functions") or ()
+    offered += older if isinstance(older := body.get("functions"), list) else []
     names = [function.get("name") for function in offered if isinstance(function, dict)]
     return [name for name in names if isinstance(name, str)]
 

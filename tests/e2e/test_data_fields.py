@@ -96,3 +96,12 @@ def test_a_document_called_after_somebody(gateway: Gateway) -> None:
     text = "Open files/Varga_Ilse_contract.docx and CV-Ilse-Varga.pdf please."
     assert gateway.ask(text, "fields-document") == f"You wrote: {text} Thank you."
     assert found_in(gateway.upstream.requests[-1], ("Ilse", "Varga")) == []
+
+
+@pytest.mark.parametrize("functions", [7, "x", {"name": "f"}, [5, None, {"name": ["a"]}]])
+def test_functions_of_no_shape_are_the_upstreams_to_refuse(
+    gateway: Gateway, functions: Any
+) -> None:
+    messages = [{"role": "user", "content": "Hello"}]
+    body = {"model": "test-model", "messages": messages, "functions": functions}
+    assert gateway.post(body, "function-shape").status_code == 200
