@@ -182,7 +182,7 @@ OTHER_SIGNS = {
     "date in Turkish": ("12 Mart 1984 doğumlu", "12 Mart"),
     "date in Russian": ("родилась 12 марта 1984 года", "12 марта"),
     "date in Dutch": ("op 12 maart 1984", "12 maart"),
-    "date in Czech": ("narozena 12. března 1984", "března 1984"),
+    "date in Czech": ("narozena 12. března 1984", "12. března"),
     "date with hyphens": ("b. 12-Mar-84 and", "12-Mar-84"),
 }
 
