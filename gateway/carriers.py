@@ -9,7 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -27,8 +27,17 @@ _STRUCTURAL = frozenset(
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_./:#$\-]{1,128}")
 _FILE_ENDING = re.compile(r"[A-Za-z0-9]{1,5}")
 _FUNCTION_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")
+_NO_LETTER = re.compile(r"[^A-Za-z0-9_\-]")
+_LONGEST_NAME = 64
 _LIST_OF_NAMES = frozenset(("required", "modalities", "include"))
 _PLAIN_KEY = re.compile(r"[a-z0-9_$.\-]*|[a-z]+(?:[A-Z][a-z0-9]*)*")
+# Keys that tell what their value is, such as "phone" or "lastName"; "query" and "text" tell nothing.
+_LABEL: Final = re.compile(
+    r"(?i:[a-z_-]{0,24}(?:name|surname|nachname|phone|mobile|fax|tel|ssn|mrn|iban|card|account|passport|licen[cs]e|"
+    r"dob|birth(?:day|date)?|date|policy|patient|member|employee|customer|claim|tax|vat|tin|nhs|dni|"
+    r"(?:number|no|nr|id|code))[a-z_-]{0,16})"
+)
+_HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Names of calls, repeated where the call is answered; a name is not looked for, a known one is.
 _REFERENCES = frozenset(("id", "tool_call_id"))
 # Where the protocol's names stand; below a key of _DATA the same keys hold what users write.
@@ -37,6 +46,8 @@ _ROOTS = frozenset(
     "reasoning text web_search_options include".split()
 )
 _DATA = frozenset(("arguments", "default", "examples", "enum", "const"))
+_CALLED = (("tool_calls", "function", "name"), ("tool_calls", "custom", "name"))
+_CALLED_BEFORE = ("function_call", "name")
 _DEEPEST_REFERENCE = len(("messages", 0, "tool_calls", 0, "id"))
 _LONG_NUMBER = 10**6
 
@@ -53,16 +64,18 @@ class Slot:
         text: The text.
         echo: Whether it may quote substitutes issued before (what a client resends).
         detect: Whether detectors look at it; known entities are swept everywhere.
+        label: What names the text, ``last name: ``; read before it, since it tells what the text is.
     """
 
     text: str = field(repr=False)
     echo: bool = True
     detect: bool = True
+    label: str = ""
 
     @property
     def reading(self) -> str:
         """How the text is read: two slots of one text and one reading come out alike."""
-        return f"{'echo' if self.echo else 'own'}{'' if self.detect else ' swept'}"
+        return f"{'echo' if self.echo else 'own'}{'' if self.detect else ' swept'} {self.label}"
 
 
 def slots_of(body: dict[str, Any]) -> list[Slot]:
@@ -124,14 +137,28 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
         if stem and _FILE_ENDING.fullmatch(ending):
             return visit(Slot(stem, echo)) + dot + ending
     if _is_structural(key, path, value):
+        if key == "name":
+            # A function may be called after somebody: "jira_search", "ask_ilse". It stays a name.
+            named = visit(Slot(value, echo, detect=False))
+            return value if named == value else _NO_LETTER.sub("_", named)[:_LONGEST_NAME]
         swept = key in _REFERENCES or key in _LIST_OF_NAMES
         return visit(Slot(value, echo, detect=False)) if swept else value
-    return visit(Slot(value, echo))
+    return visit(Slot(value, echo, label=_label(path)))
+
+
+def _label(path: Path) -> str:
+    """Return the key of a value among data as words; ``lastName`` is "last name: "."""
+    key = _last_key(path)
+    if not _LABEL.fullmatch(key) or (path[0] in _ROOTS and _DATA.isdisjoint(path)):
+        return ""
+    return f"{_HUMP.sub(' ', key).replace('_', ' ').replace('-', ' ').lower()}: "
 
 
 def _is_structural(key: str, path: Path, value: str) -> bool:
     if len(path) > 1 and (path[0] not in _ROOTS or not _DATA.isdisjoint(path)):
         return False
+    if path[0] == "messages" and (path[2:3] + path[4:] in _CALLED or path[2:] == _CALLED_BEFORE):
+        return bool(_FUNCTION_NAME.fullmatch(value))
     if path[0] == "messages" and len(path) > _DEEPEST_REFERENCE and key not in ("detail", "format"):
         return False
     if key in _STRUCTURAL or (key == "type" and _IDENTIFIER.fullmatch(value)):
@@ -167,7 +194,7 @@ def _number(value: int | float, path: Path, visit: Callable[[Slot], str], echo: 
     if path[:1] in (("seed",), ("max_tokens",), ("max_completion_tokens",), ("logit_bias",)):
         return value
     digits = _digits(value)
-    text = visit(Slot(digits, echo))
+    text = visit(Slot(digits, echo, label=_label(path)))
     if text == digits:
         return value
     return int(text) if re.fullmatch(r"-?[1-9]\d{0,17}", text) else text
@@ -208,6 +235,14 @@ def _document(text: str) -> Any:
     if is_too_deep(parsed):
         raise TooDeep
     return parsed
+
+
+def function_names(body: dict[str, Any]) -> list[str]:
+    """Return the names of the functions that a request offers, in order."""
+    offered = [tool.get("function") for tool in body.get("tools") or () if isinstance(tool, dict)]
+    offered += older if isinstance(older := body.get("functions"), list) else []
+    names = [function.get("name") for function in offered if isinstance(function, dict)]
+    return [name for name in names if isinstance(name, str)]
 
 
 def strings_of(value: Any) -> Iterator[str]:

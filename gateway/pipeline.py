@@ -7,7 +7,7 @@ charged, or raises; there is no third way out.
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -45,6 +45,7 @@ from privacy.substitution.entry import FAMILY, GIVEN
 from privacy.substitution.known import TextItem
 from privacy.substitution.planner import Kept, Mention, Plan, Planner, SessionContext
 from privacy.substitution.rules import BudgetExhausted, Ruleset, SubstitutionError
+from privacy.types import Span
 from store.errors import StoreError
 from store.sessions import Change, Snapshot
 
@@ -60,6 +61,7 @@ class Prepared:
         session_created_at: Tells the session from a later one of the same id.
         payload: The serialised, guarded body.
         restorer: Puts the originals back.
+        functions: The client's names of functions by those that went out, where they differ.
         headers: Privacy headers of the response.
         question: The context that was added, None when none was.
     """
@@ -74,6 +76,7 @@ class Prepared:
     headers: Mapping[str, str]
     stream: bool
     question: Question | None = field(default=None, repr=False)
+    functions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ class _Outcome:
     plan: Plan
     payload: bytes = field(repr=False)
     outbound: Sequence[str] = field(repr=False)
+    functions: Mapping[str, str] = field(repr=False)
 
 
 class Pipeline:
@@ -231,6 +235,7 @@ class Pipeline:
             self._headers(after, plan.mentions),
             bool(body.get("stream")),
             question,
+            done.functions,
         )
 
     def _without_text(
@@ -288,10 +293,12 @@ class Pipeline:
         keys = [(s.text, s.reading) for s in slots] + [(c.text, "chunk") for c in chunks]
         kept = [settled.get(key) for key in keys]
         fresh = [s for s, old in zip(slots, kept, strict=False) if old is None and s.detect]
-        found = iter(self._services.detector.detect([s.text for s in fresh]))
+        found = iter(self._services.detector.detect([s.label + s.text for s in fresh]))
         items: list[TextItem | Kept] = []
         for slot, old in zip(slots, kept, strict=False):
-            spans = self.filter.apply(slot.text, next(found)) if slot.detect and not old else ()
+            spans: tuple[Span, ...] = ()
+            if slot.detect and not old:
+                spans = self.filter.apply(slot.text, _behind(len(slot.label), next(found)))
             items.append(old or TextItem(slot.text, spans, slot.echo))
         for chunk, old in zip(chunks, kept[len(slots) :], strict=True):
             spans = () if old else self.filter.apply(chunk.text, chunk.spans)
@@ -344,7 +351,8 @@ class Pipeline:
         same = texts.settled.belongs_to(snapshot)
         passed = texts.settled.passed if same else lambda _: 0
         outbound = check_outbound(payload, plan.known, read, passed)
-        return _Outcome(plan, payload, outbound)
+        names = zip(*map(carriers.function_names, (body, texts.body)), strict=True)
+        return _Outcome(plan, payload, outbound, {sent: own for sent, own in names if sent != own})
 
     def _headers(self, snapshot: Snapshot, mentions: Sequence[Mention]) -> dict[str, str]:
         counts: dict[str, int] = {}
@@ -392,6 +400,15 @@ class Pipeline:
                 payload,
             )
         )
+
+
+def _behind(label: int, spans: Sequence[Span]) -> list[Span]:
+    """Return the spans of what stands behind a label, with the offsets that they have without it."""
+    return [
+        replace(span, start=max(0, span.start - label), end=span.end - label)
+        for span in spans
+        if span.end > label
+    ]
 
 
 def _costs(plan: Plan) -> list[float]:

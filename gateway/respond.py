@@ -1,8 +1,9 @@
 """Putting originals back into OpenAI's objects, whole or chunk by chunk (DESIGN 4)."""
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from connectors.base import UpstreamError
@@ -17,11 +18,16 @@ _CALLS = ("function", "function_call")
 _BLANKS = " \t\r\n"
 # What walking an object of another shape than OpenAI's raises.
 _SHAPELESS = (ValueError, AttributeError, TypeError, LookupError)
+_NONE: Mapping[str, str] = MappingProxyType({})
 FieldPath = tuple[str | int, ...]
 
 
-def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> dict[str, Any]:
+def restore_completion(
+    body: dict[str, Any], restorer: Restorer, model: str, functions: Mapping[str, str] = _NONE
+) -> dict[str, Any]:
     """Return a ``chat.completion`` object with originals restored, log probabilities dropped.
+
+    ``functions`` has the client's names of functions that went out under others.
 
     Log probabilities spell the answer out in the upstream's tokens, which restoration changes.
 
@@ -32,13 +38,13 @@ def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> 
     if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
         raise UpstreamError("malformed")
     restored: dict[str, Any] = {
-        key: _restore(value, key, restorer) if key != "choices" else value
+        key: _restore(value, key, restorer, functions) if key != "choices" else value
         for key, value in body.items()
     }
     restored["model"] = model
     restored["choices"] = [
         {
-            key: None if key == "logprobs" else _restore(value, key, restorer)
+            key: None if key == "logprobs" else _restore(value, key, restorer, functions)
             for key, value in choice.items()
         }
         for choice in choices
@@ -46,7 +52,7 @@ def restore_completion(body: dict[str, Any], restorer: Restorer, model: str) -> 
     return restored
 
 
-def _restore(value: Any, key: str, restorer: Restorer) -> Any:
+def _restore(value: Any, key: str, restorer: Restorer, functions: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         if key in _KEPT:
             return value
@@ -56,12 +62,14 @@ def _restore(value: Any, key: str, restorer: Restorer) -> Any:
             return restorer.restore_json_text(value, certain=False)
         return restorer.restore(value)
     if isinstance(value, dict):
-        named = key in _CALLS
         return {
-            k: v if named and k == "name" else _restore(v, k, restorer) for k, v in value.items()
+            k: functions.get(v, v)
+            if key in _CALLS and k == "name" and isinstance(v, str)
+            else _restore(v, k, restorer, functions)
+            for k, v in value.items()
         }
     if isinstance(value, list):
-        return [_restore(item, key, restorer) for item in value]
+        return [_restore(item, key, restorer, functions) for item in value]
     return value
 
 
@@ -81,8 +89,11 @@ class Transcript:
 class ChunkRestorer:
     """Restores the chunks of one streamed answer; every text field of every choice on its own."""
 
-    def __init__(self, restorer: Restorer, model: str) -> None:
+    def __init__(
+        self, restorer: Restorer, model: str, functions: Mapping[str, str] = _NONE
+    ) -> None:
         self._restorer = restorer
+        self._functions = functions
         self._model = model
         self._open: dict[int, dict[FieldPath, StreamRestorer]] = defaultdict(dict)
         self._template: dict[str, Any] = {}
@@ -147,8 +158,10 @@ class ChunkRestorer:
     def _field(self, value: Any, path: FieldPath, index: int) -> Any:
         key = path[-1] if isinstance(path[-1], str) else path[-2]
         if isinstance(value, str):
-            if key in _KEPT or (key == "name" and any(c in path for c in _CALLS)):
+            if key in _KEPT:
                 return value
+            if key == "name" and any(c in path for c in _CALLS):
+                return self._functions.get(value, value)
             return self._feed(path, index, value)
         if isinstance(value, dict):
             return {k: self._field(v, (*path, k), index) for k, v in value.items()}

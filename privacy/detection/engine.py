@@ -33,6 +33,18 @@ _ESCAPE: Final = re.compile(r"\\[nrt](?=[^\W\d_a-z])")
 _SIGN: Final = re.compile(r"(?:%|(?<=%))[0-3][0-9A-Fa-f](?=\w)")
 
 
+_TYPED: Final = {
+    **dict.fromkeys((*range(0x2010, 0x2016), 0x2212, 0xFE58, 0xFE63), "-"),
+    **dict.fromkeys((0xA0, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
+    **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
+}
+# Scripts that write no blanks, so that a number beside them begins a word.
+_UNSPACED_LETTERS: Final = re.compile(
+    "[\u0e00-\u0e4f\u0e80-\u0ecf\u1000-\u103f\u1780-\u17d3\u3005-\u3007\u3040-\u30ff\u3400-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff]"
+)
+
+
 class DetectionFailed(RuntimeError):
     """A recognizer or the tagger failed; nothing may leave on the strength of this text.
 
@@ -136,14 +148,22 @@ class Detector:
 
     def _recognized(self, texts: Sequence[str]) -> list[list[Span]]:
         plain = [_unescaped(text) for text in texts]
+        typed = [_as_typed(text) for text in texts]
         found: list[list[Span]] = [[] for _ in texts]
         for recognizer in self._recognizers:
             whole = bool(getattr(recognizer, "whole_text", False))
             named = set(recognizer.types) <= set(NAMED_TYPES)
-            for spans, text in zip(found, plain if named else texts, strict=True):
+            for spans, text, bare in zip(found, plain if named else texts, typed, strict=True):
                 checkpoint()
+                forms = (text,) if named or bare is None else (text, bare)
                 try:
-                    new = recognizer.find(text) if whole else find_windowed(recognizer.find, text)
+                    new = [
+                        span
+                        for form in forms
+                        for span in (
+                            recognizer.find(form) if whole else find_windowed(recognizer.find, form)
+                        )
+                    ]
                 except Exception as error:
                     raise DetectionFailed(
                         f"recognizer {recognizer.name!r} failed with {type(error).__name__}"
@@ -178,6 +198,17 @@ class Detector:
 
 def _unescaped(text: str) -> str:
     return _ESCAPE.sub("  ", text) if "\\" in text else text
+
+
+def _as_typed(text: str) -> str | None:
+    """Return a text with the signs of a plain keyboard in its identifiers, None when it has no others.
+
+    Of equal length: "212\u2011555\u20110142", full-width digits, "電話は090-1234-5678です".
+    """
+    if text.isascii():
+        return None
+    bare = _UNSPACED_LETTERS.sub("、", text.translate(_TYPED))
+    return None if bare == text else bare
 
 
 def _past_sign(text: str, span: Span) -> Span:

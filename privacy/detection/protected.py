@@ -33,6 +33,8 @@ _OPAQUE: Final = re.compile(
 _HEX: Final = re.compile(r"[0-9a-fA-F]{8}")
 _TOKEN_CODE: Final = re.compile(r"[(){}\[\]<>=;|\\`]|::|->|\w\.[A-Za-z]\w{0,4}\Z|_\w")
 _PATHS: Final = re.compile(r"/.*/|\\.*\\|\w/\S*\.\w{1,5}\Z|^\.{0,2}/")
+# What the place of a name says is not taken back for what stands around it.
+_PLACED: Final = frozenset(("address", "person.field", "person.column", "person.file"))
 _TITLE_DOT: Final = re.compile(r"(?:Dr|Mr|Mrs|Ms|Prof|St|Sr|Sra|Hr|Fr|Mt|[A-Z])\.\Z")
 
 
@@ -93,7 +95,7 @@ def is_plausible(text: str, span: Span) -> bool:
     surface = text[span.start : span.end]
     if sum(c.isalpha() for c in surface) < 2:
         return False
-    if span.recognizer == "address":
+    if span.recognizer in _PLACED:
         return True
     if any(c in surface for c in "{}[]<>=|\\`@") or surface.count("(") != surface.count(")"):
         return False

@@ -21,8 +21,11 @@ from privacy.detection.recognizers.mac import MacRecognizer
 from privacy.detection.recognizers.medical_licence import MedicalLicenceRecognizer
 from privacy.detection.recognizers.national_id import NationalIdRecognizer
 from privacy.detection.recognizers.org_form import OrgFormRecognizer
+from privacy.detection.recognizers.person_column import PersonColumnRecognizer
 from privacy.detection.recognizers.person_context import PersonContextRecognizer
 from privacy.detection.recognizers.person_email import PersonEmailRecognizer
+from privacy.detection.recognizers.person_field import PersonFieldRecognizer
+from privacy.detection.recognizers.person_file import PersonFileRecognizer
 from privacy.detection.recognizers.person_gazetteer import PersonGazetteerRecognizer
 from privacy.detection.recognizers.person_script import PersonScriptRecognizer
 from privacy.detection.recognizers.phone import PhoneRecognizer
@@ -54,7 +57,7 @@ _BUILT_IN: Final[tuple[Factory, ...]] = (
     CvcRecognizer, IbanRecognizer, BankAccountRecognizer, CryptoRecognizer, UsSsnRecognizer, NationalIdRecognizer,
     MedicalLicenceRecognizer, RecordIdRecognizer, DateRecognizer, AmountRecognizer, AddressRecognizer,
     OrgFormRecognizer, PersonGazetteerRecognizer, PersonContextRecognizer, PersonEmailRecognizer,
-    PersonScriptRecognizer,
+    PersonScriptRecognizer, PersonFieldRecognizer, PersonColumnRecognizer, PersonFileRecognizer,
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from privacy.restoration import Pair
 from privacy.substitution.entry import FAMILY, GIVEN, INITIAL, MENTION, Entry, is_marker
+from privacy.substitution.number_pairs import number_pairs
 from privacy.substitution.phone_pairs import phone_pairs
 from privacy.types import PHONE
 
@@ -23,6 +24,8 @@ def restoration_pairs(entries: Iterable[Entry]) -> list[Pair]:
             pairs.extend(_joined(entry))
         if entry.type == PHONE and not is_marker(entry.substitute):
             pairs.extend(phone_pairs(entry.substitute, entry.original))
+        elif not is_marker(entry.substitute):
+            pairs.extend(number_pairs(entry.type, entry.substitute, entry.original))
     return list(dict.fromkeys(pairs))
 
 
@@ -39,17 +42,17 @@ def _kind(entry: Entry) -> str:
 
 
 def _joined(mention: Entry) -> list[Pair]:
-    """Derive ``MartaNovak`` from ``Marta Novak``, as in a tag or an account's name."""
+    """Derive ``MartaNovak`` and ``marta_novak`` from ``Marta Novak``, as in a tag or an account's name."""
     original, substitute = mention.original.split(" "), mention.substitute.split(" ")
     if mention.detail.get("order") != "natural" or len(original) != 2 or len(substitute) != 2:
         return []
     if not all(word.isalpha() for word in (*original, *substitute)):
         return []
-    return [Pair("".join(substitute), "".join(original), "whole")]
+    return [Pair(joint.join(substitute), joint.join(original), "whole") for joint in ("", "_")]
 
 
 def _initialled(mention: Entry) -> list[Pair]:
-    """Derive ``M. Novak`` from ``Marta Novak``: models abbreviate, too."""
+    """Derive ``M. Novak`` and ``Marta N.`` from ``Marta Novak``: models abbreviate, too."""
     if mention.detail.get("order") != "natural" or "given" not in mention.detail:
         return []
     original, substitute = mention.original.split(" "), mention.substitute.split(" ")
@@ -57,7 +60,12 @@ def _initialled(mention: Entry) -> list[Pair]:
     width = len(family.split(" "))
     if not family or len(original) <= width or len(substitute) < 2:
         return []
-    return [
+    short = Pair(
+        f"{substitute[0]} {substitute[-1][0]}.",
+        f"{original[0]} {original[-width][0]}.",
+        "initialled",
+    )
+    return [short] + [
         Pair(
             f"{substitute[0][0]}{dot} {substitute[-1]}",
             f"{original[0][0]}{dot} {' '.join(original[-width:])}",

@@ -19,13 +19,19 @@ def _styled(style: int) -> _Format:
     return lambda number: str(phonenumbers.format_number(number, style))
 
 
-_EVERYWHERE: Final = tuple(
-    _styled(style)
-    for style in (
-        PhoneNumberFormat.E164,
-        PhoneNumberFormat.INTERNATIONAL,
-        PhoneNumberFormat.NATIONAL,
-    )
+def _joined(style: int, joint: str) -> _Format:
+    return lambda number: _styled(style)(number).replace(" ", joint)
+
+
+_EVERYWHERE: Final = (
+    _styled(PhoneNumberFormat.E164),
+    *(
+        _joined(style, joint)
+        for style in (PhoneNumberFormat.INTERNATIONAL, PhoneNumberFormat.NATIONAL)
+        for joint in (" ", "-", ".", "")
+    ),
+    lambda number: f"00{_joined(PhoneNumberFormat.INTERNATIONAL, ' ')(number)[1:]}",
+    lambda number: f"00{_styled(PhoneNumberFormat.E164)(number)[1:]}",
 )
 
 

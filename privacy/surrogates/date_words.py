@@ -1,4 +1,4 @@
-"""Names of months and weekdays in seven languages, full and short."""
+"""Names of months and weekdays in some fifteen languages, as they stand in dates."""
 
 import re
 from dataclasses import dataclass
@@ -24,7 +24,19 @@ _MONTHS: Final = (
     "jan fev mar abr mai jun jul ago set out nov dez",
     "januari februari maart april mei juni juli augustus september oktober november december",
     "jan feb mrt apr mei jun jul aug sep okt nov dec",
+    # Polish, Czech, Turkish, Hungarian, Swedish, Norwegian, Danish, Romanian, Russian, Ukrainian
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia",
+    "ledna února března dubna května června července srpna září října listopadu prosince",
+    "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
+    "január február március április május június július augusztus szeptember október november december",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "januar februar mars april mai juni juli august september oktober november desember",
+    "januar februar marts april maj juni juli august september oktober november december",
+    "ianuarie februarie martie aprilie mai iunie iulie august septembrie octombrie noiembrie decembrie",
+    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+    "січня лютого березня квітня травня червня липня серпня вересня жовтня листопада грудня",
 )
+_SHORT: Final = 4
 # Monday to Sunday.
 _WEEKDAYS: Final = (
     "monday tuesday wednesday thursday friday saturday sunday",
@@ -69,6 +81,10 @@ _MONTH_TABLE: Final = _table(_MONTHS)
 _GERMAN_TABLE: Final = _table(tuple(row for row in _MONTHS if "mär" in row))
 _WEEKDAY_TABLE: Final = _table(_WEEKDAYS)
 MONTH_PATTERN: Final = _pattern(_MONTH_TABLE)
+# Short forms such as "set", "out" and "ago" are words of other languages.
+FULL_MONTH_PATTERN: Final = _pattern(
+    {name: word for name, word in _MONTH_TABLE.items() if max(map(len, word.row)) > _SHORT}
+)
 WEEKDAY_PATTERN: Final = _pattern(_WEEKDAY_TABLE)
 
 

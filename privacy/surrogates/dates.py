@@ -35,6 +35,10 @@ _FORMS: Final = tuple(
         rf"(?:,?[\s-]+(?:de[l]?\s+)?(?P<y>\d{{4}}|\d{{2}}))?{_TAIL}",
         # February 17, 1984; Feb. 17th
         rf"{_WEEKDAY}(?P<mon>{MONTH_PATTERN})\.?\s+(?P<d>\d{{1,2}}){_ORDINAL}(?:,?\s+(?P<y>\d{{4}}))?{_TAIL}",
+        # 1984. február 17.
+        rf"(?P<y>\d{{4}})\.?\s+(?P<mon>{MONTH_PATTERN})\s+(?P<d>\d{{1,2}})\.?\Z",
+        # 1984年2月17, 1984년 2월 17: what follows in the same script is no border of a word
+        r"(?P<y>\d{4})[年년]\s?(?P<m>\d{1,2})[月월]\s?(?P<d>\d{1,2})\Z",
         # February 1984
         rf"(?P<mon>{MONTH_PATTERN})\.?,?\s+(?:de\s+)?(?P<y>\d{{4}})\Z",
         # 02/1984, 1984-02
@@ -54,8 +58,8 @@ def shift_date(text: str, days: int, *, day_first: bool = False) -> str | None:
     """Return the date ``text`` moved by ``days`` days in the same form, or None when unreadable.
 
     Args:
-        text: A date: year first, day or month first, or with the month as a word (English, German,
-            French, Spanish, Italian, Portuguese, Dutch), perhaps with a weekday or a time of day.
+        text: A date: year first, day or month first, or with the month as a word (of the
+            languages in `date_words`), perhaps with a weekday or a time of day.
         days: How far; negative for earlier.
         day_first: How to read a date such as 02/03/1984 that may be either; with dots or hyphens
             the day always comes first.

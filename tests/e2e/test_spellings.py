@@ -159,3 +159,36 @@ def test_any_mixture_of_spellings_is_hidden_and_restored(gateway: Gateway, seed:
             {"role": "assistant", "content": answer},
             {"role": "user", "content": text.strip()},
         ]
+
+
+OTHER_SIGNS = {
+    "card in points": ("Card: 4111.1111.1111.1111 ok", "4111.1111"),
+    "card in underscores": ("4111_1111_1111_1111", "4111_1111"),
+    "card in no-break blanks": ("card 4111\u00a01111\u00a01111\u00a01111", "4111\u00a01111"),
+    "card in full width": (
+        "card \uff14\uff11\uff11\uff11 \uff11\uff11\uff11\uff11 \uff11\uff11\uff11\uff11 \uff11\uff11\uff11\uff11.",
+        "\uff11\uff11\uff11\uff11",
+    ),
+    "telephone in no-break hyphens": ("tel (212) 555\u20110142", "555\u20110142"),
+    "telephone with a whole prefix": ("ring 00 49 (0)30 / 123 456 78 today", "123 456"),
+    "IBAN in dashes": ("IBAN DE89\u20133704\u20130044\u20130532\u20130130\u201300", "3704"),
+    "telephone in Japanese": ("電話番号は090-1234-5678です。", "090-1234"),
+    "card in Chinese": ("卡号4111111111111111。", "41111111"),
+    "address of a host in Chinese": ("ip是192.168.1.20吗", "192.168.1.20"),
+    "date in Chinese": ("她1984年3月12日出生。", "3月12"),
+    "date in Korean": ("김민수는 1984년 3월 12일에", "3월 12"),
+    "date in Hungarian": ("született 1984. március 12.", "március 12"),
+    "date in Polish": ("dnia 12 marca 1984 r.", "12 marca"),
+    "date in Turkish": ("12 Mart 1984 doğumlu", "12 Mart"),
+    "date in Russian": ("родилась 12 марта 1984 года", "12 марта"),
+    "date in Dutch": ("op 12 maart 1984", "12 maart"),
+    "date in Czech": ("narozena 12. března 1984", "12. března"),
+    "date with hyphens": ("b. 12-Mar-84 and", "12-Mar-84"),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_SIGNS)
+def test_other_signs_and_scripts_hide_no_identifier(gateway: Gateway, case: str) -> None:
+    text, gone = OTHER_SIGNS[case]
+    assert gateway.ask(text, f"signs-{len(case)}-{case[-4:]}") == f"You wrote: {text} Thank you."
+    assert gone not in gateway.upstream.bodies[-1]["messages"][-1]["content"]

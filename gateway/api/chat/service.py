@@ -64,7 +64,9 @@ async def complete(pipeline: Pipeline, prepared: Prepared, deadline: Deadline) -
     try:
         async with asyncio.timeout(deadline.remaining()):
             answer = await prepared.model.upstream.complete(prepared.payload)
-        restored = restore_completion(answer, prepared.restorer, prepared.model.name)
+        restored = restore_completion(
+            answer, prepared.restorer, prepared.model.name, prepared.functions
+        )
     except UpstreamError as error:
         raise api_error(error) from None
     except TimeoutError:
@@ -91,7 +93,7 @@ class Stream:
         self._deadline = deadline
         self._pipeline = pipeline
         self._prepared = prepared
-        self._restorer = ChunkRestorer(prepared.restorer, prepared.model.name)
+        self._restorer = ChunkRestorer(prepared.restorer, prepared.model.name, prepared.functions)
         self._chunks = restored_stream(
             prepared.model.upstream.stream(prepared.payload), self._restorer
         )

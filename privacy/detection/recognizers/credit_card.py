@@ -44,6 +44,11 @@ _LABELLED: Final = re.compile(
 )
 
 
+_ODD: Final = re.compile(
+    r"(?<!\w)(?<!\w[._/-])\d{4}(?P<mark>[._/])\d{4}(?P=mark)\d{4}(?P=mark)\d{4}(?!\w|[._/-]\w)"
+)
+
+
 class CreditCardRecognizer:
     """Numbers that pass the Luhn check, and near-valid ones in a card's context."""
 
@@ -67,6 +72,9 @@ class CreditCardRecognizer:
             digits = match.group("number").replace(" ", "").replace("-", "")
             score = 0.95 if luhn(digits) else 0.6
             spans.append(group_span(match, "number", CREDIT_CARD, score, self.name))
+        for match in _ODD.finditer(text) if digest.text else ():
+            if luhn("".join(filter(str.isdigit, match.group()))):
+                spans.append(Span(match.start(), match.end(), CREDIT_CARD, 0.95, self.name))
         for match in _NEAR_VALID.finditer(text) if digest.text else ():
             if match.span() not in valid and near(text, *match.span(), _CONTEXT):
                 spans.append(Span(match.start(), match.end(), CREDIT_CARD, 0.6, self.name))

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from privacy.detection.recognizers.support import before
+from privacy.surrogates.date_words import FULL_MONTH_PATTERN
 from privacy.types import DATE, Span
 
 _MONTH: Final = (
@@ -21,8 +22,15 @@ _NUMERIC: Final = re.compile(
     rf"|{_DAY}(?P<s2>[-/.]){_DAY}(?P=s2)(?:{_YEAR}|\d\d))(?=T\d\d:|{_RIGHT})"
 )
 _WORDED: Final = re.compile(
-    rf"(?<![\w/-])(?:{_DAY}(?:st|nd|rd|th|\.)?[ -](?:of )?(?:de )?{_MONTH}\.?(?:(?:,? |-| de ){_YEAR})?"
+    rf"(?<![\w/-])(?:{_DAY}(?:st|nd|rd|th|\.)?[ -](?:of )?(?:de )?{_MONTH}\.?(?:(?:,? |-| de ){_YEAR}|-\d\d)?"
     rf"|{_MONTH}\.? {_DAY}(?:st|nd|rd|th)?(?:,? {_YEAR})?)(?![\w-]|:\d)",
+    re.I,
+)
+# Of other languages than those above only with a year, and in figures with their own signs.
+_ABROAD: Final = re.compile(
+    rf"(?<![\w/-]){_DAY}[.ºª°]?[ \u00a0-](?:de )?(?:{FULL_MONTH_PATTERN})(?:[ \u00a0-]| de ){_YEAR}(?![\w-])"
+    rf"|(?<![\w/-]){_YEAR}\.? (?:{FULL_MONTH_PATTERN}) {_DAY}(?![\w-]|:\d)"
+    rf"|(?<!\d){_YEAR}[年년] ?(?:0?[1-9]|1[0-2])[月월] ?{_DAY}(?=[日일])",
     re.I,
 )
 _BIRTH: Final = re.compile(
@@ -51,10 +59,10 @@ class DateRecognizer:
             score = _numeric_score(text, match)
             if score is not None:
                 spans.append(Span(match.start(), match.end(), DATE, score, self.name))
-        for pattern, score_alone in ((_WORDED, 0.85), (_MONTH_YEAR, 0.0)):
+        for pattern, score_alone in ((_WORDED, 0.85), (_ABROAD, 0.85), (_MONTH_YEAR, 0.0)):
             for match in pattern.finditer(text):
                 birth = _BIRTH.search(before(text, match.start(), 32))
-                if not birth and _MONTH_OR_WORD.search(match.group()):
+                if not birth and pattern is not _ABROAD and _MONTH_OR_WORD.search(match.group()):
                     continue
                 if birth or score_alone:
                     spans.append(

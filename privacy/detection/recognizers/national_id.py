@@ -18,6 +18,7 @@ from privacy.detection.recognizers.support import (
     digest_of,
     luhn,
     near,
+    spoken,
 )
 from privacy.types import NATIONAL_ID, Span
 
@@ -183,7 +184,7 @@ def _surroundings(text: str, regions: list[tuple[int, int]]) -> str:
         low, high = max(last, low - _BEFORE), high + _BEFORE // 2
         parts.append(text[low:high])
         last = max(last, high)
-    return "\n".join(parts)
+    return spoken("\n".join(parts))
 
 
 def _bordered(text: str, start: int, end: int) -> bool:

@@ -11,6 +11,10 @@ from privacy.types import PERSON, Span
 _TITLE: Final = re.compile(
     r"(?<![\w.])(?:Dr|Mr|Mrs|Ms|Mx|Prof|Professor|Doctor|Sir|Dame|Frau|Herrn?|Mme|Mlle|Madame|Monsieur|Se[ñn]or(?:a|ita)?|Sra?|"
     r"Don|Do[ñn]a|Judge|Justice|Captain|Capt|Lt|Lieutenant|Sgt|Sergeant|Col|Colonel|Gen|General|Rev|Reverend|Nurse|Hon|Signora?|Sig|"
+    # Polish, Hungarian, Turkish, Dutch, Nordic, Czech, Romanian, Portuguese, Vietnamese forms of address.
+    r"Pani|Panią|Pana|Panu|Panem|Panie|pani|panią|pana|panem|panu|Kedves|Tisztelt|Say[ıi]n|Bay|Bayan|Mevrouw|Mevr|Meneer|Dhr|"
+    r"mevrouw|meneer|dhr|Fru|Fröken|Frøken|Paní|Pane|pane|paní|Domnul|Doamna|Senhora?|senhora?|Dona|Dott(?:\.ssa)?|dott(?:\.ssa)?|"
+    r"Avv|avv|sig(?:\.ra)?|Ông|Bà|Chị|Anh|"
     r"dr|mr|mrs|ms|prof|frau|herr|DR|MR|MRS|MS|PROF)\.?[ \t]{1,4}(?=[^\W\d_])"
 )
 _INTRODUCED: Final = re.compile(
@@ -25,6 +29,8 @@ _SINGLE_OK: Final = re.compile(
     r"(?:my name is|name is|i am|i'm|i’m|dear|hi|hello|hey|sincerely|regards|best|cheers|signed(?: by)?|attn|lieber?|hallo)\W*\Z",
     re.I,
 )
+# Whatever else it looks like: "My name is Siobhán Park."
+_SELF: Final = re.compile(r"(?:my|her|his) name is\W*\Z", re.I)
 _LOWER_OK: Final = re.compile(
     r"(?:my name is|name is|named|signed(?: off)? by|dear|hi|hello|hey|i am|i'm|ask|tell|this is|from)\W*\Z",
     re.I,
@@ -74,7 +80,11 @@ class PersonContextRecognizer:
 
     def _after_title(self, text: str, match: re.Match[str]) -> Iterator[Span]:
         lower = match.group()[0].islower()
-        end, count, known, _ = _name_at(text, match.end(), lower=lower)
+        end, count, known, _ = _name_at(text, match.end(), lower=False)
+        if lower and count:
+            known = True
+        elif lower:
+            end, count, known, _ = _name_at(text, match.end(), lower=True)
         if count and (known or not lower):
             yield Span(match.end(), end, PERSON, 0.85 if not lower else 0.75, self.name)
 
@@ -87,7 +97,9 @@ class PersonContextRecognizer:
             if count >= 2 and known and not common:
                 yield Span(match.end(), end, PERSON, 0.7, self.name)
             return
-        if count >= 2 and known and not common:
+        if count >= 2 and _SELF.search(words):
+            yield Span(match.end(), end, PERSON, 0.995, self.name)
+        elif count >= 2 and known and not common:
             yield Span(match.end(), end, PERSON, 0.8, self.name)
         elif count >= 2 and not common and _SINGLE_OK.search(words):
             yield Span(match.end(), end, PERSON, 0.65, self.name)

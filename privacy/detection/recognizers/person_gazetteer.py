@@ -27,6 +27,12 @@ _IN_CODE: Final = re.compile(r"[\w/\\@#$%=<>{}\[\]]\Z")
 _CODE_AFTER: Final = re.compile(r"[\w/\\@(=\[{<]|\.\w|::|->|[-'’]\w")
 _CAPITAL_BEFORE: Final = re.compile(r"[^\W\d_a-z][\w'’.-]*[ \t]{1,3}\Z|[\d\"“#*_|:][ \t]?\Z")
 _CAPITAL_AFTER: Final = re.compile(r"[ \t]{1,3}[^\W\d_a-z]|[ \t]?[\d:|=*_\"]|-\d")
+# Family names by their form, inflected or not: "Wiśniewskiego", "Nováková", "Þorsteinsdóttir".
+_FORMED: Final = re.compile(
+    r"(?<![\w./\\@-])(?:(?-i:[^\W\d_a-z])[^\W\d_]{1,20}[ \t])?(?!(?:Polsk|Alaska|Nebraska|Itasca|Tupolev))[^\W\d_a-z][^\W\d_]{1,20}"
+    r"(?:[wńnlz](?:sk|ck)(?:i|a|ą|iego|iemu|im|iej)|wicz(?:a|em|owi)?|czyk(?:a|iem|owi)?|ov[áé]|ovou|"
+    r"[oe]vi[ćc]|oğlu|escu|opoulos|shvili|s?dóttir)(?!\w)(?![/\\@(]|\.\w)"
+)
 # Given names that are places more often; the tagger's context decides on those.
 _PLACES: Final = frozenset(
     "paris london madison austin dallas georgia virginia carolina florence sydney charlotte jordan chad "
@@ -65,6 +71,7 @@ class PersonGazetteerRecognizer:
                 spans.append(Span(word.start, word.end, PERSON, score, self.name))
             previous = word
         spans.extend(self._nicknamed(text))
+        spans.extend(Span(*m.span(), PERSON, 0.6, self.name) for m in _FORMED.finditer(text))
         return list(_joined(text, spans))
 
     def _nicknamed(self, text: str) -> Iterator[Span]:
@@ -125,6 +132,9 @@ def _score(left: Word, right: Word) -> float | None:
             return 0.55
         if right.family and not right.common and not left.common:
             return 0.5
+        # Families first, and rare given names: "Kovács Eszter", "Trần Quốc".
+        if any((w.given or w.family) and not w.fold.isascii() for w in (left, right)):
+            return None if left.common or right.common else 0.5
     return None
 
 

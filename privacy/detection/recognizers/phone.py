@@ -11,7 +11,7 @@ from typing import Final
 
 import phonenumbers
 
-from privacy.detection.recognizers.support import before, near
+from privacy.detection.recognizers.support import before, near, spoken
 from privacy.types import PHONE, Span
 
 # Plans tried for numbers without a country code; the order does not matter, any fit counts.
@@ -24,17 +24,17 @@ REGIONS: Final = (
 _EXT: Final = r"(?:\s{0,2}(?:x|ext\.?|extension|#)\s{0,2}\d{1,6}(?!\d))?"
 _LEFT: Final = r"(?<![\w+./:=-])"
 _RIGHT: Final = r"(?![\w/]|[-.]\d)"
-_GAP: Final = r"[ .\-/\u00a0\u2009\u202f]{0,2}"
+_GAP: Final = r"[ .\-/\u00a0\u2009\u202f]{0,3}"
 _CANDIDATE: Final = re.compile(
     rf"(?<![\w+])(?P<plus>\+\(?\d{{1,3}}\)?(?:{_GAP}\(?\d{{1,5}}\)?){{2,8}}){_EXT}{_RIGHT}"
     rf"|{_LEFT}(?P<nanp>(?:1[ .-])?(?:\(\d{{3}}\)[ .-]?|\d{{3}}[ .-])\d{{3}}[ .-]\d{{4}}){_EXT}{_RIGHT}"
-    rf"|{_LEFT}(?P<trunk>(?:\(0\d{{1,5}}\)|00?\d{{1,5}})(?:[ ./-]{{0,2}}\d{{2,8}}){{1,5}}){_EXT}{_RIGHT}"
+    rf"|{_LEFT}(?P<trunk>(?:\(0\d{{1,5}}\)|00 ?\d{{1,3}}[ ./-]?\(0\)|00 \d{{1,3}}|00?\d{{1,5}})(?:[ ./-]{{0,3}}\d{{2,8}}){{1,5}}){_EXT}{_RIGHT}"
     rf"|{_LEFT}(?P<local>\d{{3}}[- .]\d{{4}}){_RIGHT}"
     rf"|{_LEFT}(?P<bare>\(?\d{{2,5}}\)?(?:[ .-]?\d{{2,5}}){{1,4}}){_EXT}{_RIGHT}"
 )
 _CONTEXT: Final = re.compile(
     r"\b(?:phone|telephone|tel|mobile|mob|cell|cellphone|call(?:ed|ing|s)?|ring|rang|dial|fax|whatsapp|sms|"
-    r"text(?:ed)? (?:me|him|her|us|them)|hotline|line is|reach (?:me|him|her|us)|callback|handy|telefon|"
+    r"text(?:ed)? (?:me|him|her|us|them|my)|hotline|line is|reach (?:me|him|her|us)|callback|handy|telefon|"
     r"t[ée]l[ée]phone|tel[ée]fono|cellulare|portable|voicemail|signal|answer(?:ing|s)?|messages? to|registered (?:number|no)|office|desk|contact (?:no|number))\b",
     re.I,
 )
@@ -84,9 +84,9 @@ class PhoneRecognizer:
 
     def _score(self, text: str, match: re.Match[str], kind: str, body: str) -> float | None:
         context = near(text, match.start(kind), match.end(), _CONTEXT)
-        if _NEGATIVE.search(before(text, match.start(kind), 24)):
+        if _NEGATIVE.search(spoken(before(text, match.start(kind), 24))):
             return 0.6 if context and kind == "nanp" else None
-        digits = "".join(filter(str.isdigit, body))
+        digits = "".join(filter(str.isdigit, body.replace("(0)", "")))
         if kind == "nanp":
             return 0.92 if context or _fits(digits, ("US",)) else 0.75
         if kind == "trunk":

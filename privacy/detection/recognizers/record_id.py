@@ -7,12 +7,13 @@ does a prefix that organisations use for people ("EMP-00412").
 import re
 from typing import Final
 
-from privacy.detection.recognizers.support import before
+from privacy.detection.recognizers.support import before, spoken
 from privacy.types import RECORD_ID, Span
 
 _TOKEN: Final = re.compile(
     r"(?<![\w@/.+-])(?=[A-Za-z0-9/._-]{0,12}\d)#?(?P<id>[A-Za-z0-9]{1,20}(?:[-/._][A-Za-z0-9]{1,20}){0,6})(?![\w/@]|[-.]\w|\()"
 )
+_GROUPED: Final = re.compile(r"(?<![\w@/.+-])\d{2,8}(?:[ \u00a0]\d{2,8}){1,4}(?![\w/@]|[-.]\w)")
 _STRONG: Final = (
     r"mrn|medical record|patient(?: id| number| no)|chart|licen[cs]e|permit|passport|visa|badge|employee|emp|"
     r"personnel|staff|driver'?s? licen[cs]e|insurance|policy|claim|docket|member(?:ship)?|matric(?:ulation)?|"
@@ -32,8 +33,10 @@ _WEAK_BEFORE: Final = re.compile(
     rf"\b(?:{_WEAK})(?:(?:{_NUMBER_WORD}){{1,2}}\s{{0,2}}(?:is|was|[:=(-])?|\s{{0,2}}[:=#])\s{{0,2}}[\"'#]?\Z",
     re.I,
 )
+_MARKS: Final = re.compile(r"[\\\"'`\]>|*]+[ \t]?")
 _NEGATIVE: Final = re.compile(
-    r"\b(?:sku|part|model|version|build|release|iso|rfc|section|page|chapter)\b[\w .:#]{0,6}\Z",
+    r"\b(?:sku|part|model|version|build|release|iso|rfc|section|page|chapter|product|item|category|line|row|"
+    r"chunk|message|request|trace|span|error|status|job|run|build|port|process|thread)\b[\w .:#=]{0,8}\Z",
     re.I,
 )
 _PREFIXED: Final = re.compile(
@@ -54,6 +57,9 @@ class RecordIdRecognizer:
 
     def find(self, text: str) -> list[Span]:
         spans = []
+        for match in _GROUPED.finditer(text):
+            if _STRONG_BEFORE.search(_context(text, match.start())):
+                spans.append(Span(*match.span(), RECORD_ID, 0.85, self.name))
         for match in _TOKEN.finditer(text):
             score = _score(text, match)
             if score is not None:
@@ -68,7 +74,7 @@ def _score(text: str, match: re.Match[str]) -> float | None:
     code = 5 <= len(token) and token.isupper() and any(c.isalpha() for c in token)
     if (digits < 3 and not code) or len(token) < 4 or _DATE_LIKE.match(token):
         return None
-    context = before(text, match.start("id"), 40)
+    context = _context(text, match.start("id"))
     if _NEGATIVE.search(context):
         return None
     if _STRONG_BEFORE.search(context):
@@ -78,3 +84,8 @@ def _score(text: str, match: re.Match[str]) -> float | None:
     if _PREFIXED.match(token):
         return 0.75
     return 0.4 if _EIN.match(token) else None
+
+
+def _context(text: str, start: int) -> str:
+    """Return what stands before a number; of `"patient_id": "` the marks are no words."""
+    return _MARKS.sub(" ", spoken(before(text, start, 40)))

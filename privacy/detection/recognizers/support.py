@@ -13,6 +13,9 @@ from privacy.types import Span
 _GAP: Final = "\x00"
 
 
+_JOINT: Final = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
+
+
 def before(text: str, start: int, width: int = 48) -> str:
     """Return at most ``width`` characters that precede ``start``."""
     return text[max(0, start - width) : start]
@@ -26,8 +29,14 @@ def after(text: str, end: int, width: int = 24) -> str:
 def near(text: str, start: int, end: int, words: re.Pattern[str], width: int = 48) -> bool:
     """Tell whether ``words`` occurs within ``width`` before or half of that after the range."""
     return bool(
-        words.search(before(text, start, width)) or words.search(after(text, end, width // 2))
+        words.search(spoken(before(text, start, width)))
+        or words.search(spoken(after(text, end, width // 2)))
     )
+
+
+def spoken(text: str) -> str:
+    """Return a context with the words of its identifiers apart: ``contact_phone``, ``patientId``."""
+    return _JOINT.sub(" ", text)
 
 
 def group_span(

@@ -186,3 +186,31 @@ def test_hyphenated_names_count_by_their_parts() -> None:
 )
 def test_names_in_other_scripts_with_capitals(text: str, found: list[str]) -> None:
     assert surfaces(PersonScriptRecognizer(), text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Szanowna Pani Małgorzato Wiśniewska, proszę", "Małgorzato Wiśniewska"),
+        ("Spotkanie z panem Wiśniewskim jutro", "Wiśniewskim"),
+        ("Spotkali Krzysztofa Zielińskiego wczoraj", "Krzysztofa Zielińskiego"),
+        ("Kedves Zsófia! Holnap", "Zsófia"),
+        ("a szerződés Kovács Eszter neve alatt", "Kovács Eszter"),
+        ("il sig. D'Agostino è qui", "D'Agostino"),
+        ("Sayın Çelikkol, merhaba", "Çelikkol"),
+        ("mevrouw Oosterwijk belt", "Oosterwijk"),
+        ("The minutes of dr Abercrombe say so", "Abercrombe"),
+        ("vážený pane Dvořáku, paní Novákové", "Novákové"),
+    ],
+)
+def test_forms_of_address_and_of_names_in_other_languages(text: str, name: str) -> None:
+    found = [
+        *surfaces(PersonContextRecognizer(), text),
+        *surfaces(PersonGazetteerRecognizer(), text),
+    ]
+    assert name in found
+
+
+def test_self_introduction_is_no_place() -> None:
+    text = "My name is Siobhán Park."
+    assert surfaces(PersonContextRecognizer(), text, 0.99) == ["Siobhán Park"]
