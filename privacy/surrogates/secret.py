@@ -38,15 +38,21 @@ class SecretSurrogate(DrawnSurrogate):
     def draw(self, original: str, rng: Randomness, context: SurrogateContext) -> str:
         if decoded_address(original) is not None:
             return EmailSurrogate().draw(original, rng, context)
-        if "-----BEGIN" in original:
-            parts = _FRAME.split(original)
-            return "".join(p if i % 2 else _opaque(p, rng, "") for i, p in enumerate(parts))
-        if _JWT.match(original):
-            header, *rest = original.split(".")
-            return ".".join(["eyJ" + _opaque(header[3:], rng), *(_jwt_part(p, rng) for p in rest)])
-        found = _PREFIX.match(original)
-        prefix = found.group() if found else ""
-        return prefix + _opaque(original[len(prefix) :], rng)
+        drawn = _in_form(original, rng)
+        # Of a prefix or a frame alone nothing would be drawn.
+        return drawn if drawn != original else _opaque(original, rng)
+
+
+def _in_form(original: str, rng: Randomness) -> str:
+    if "-----BEGIN" in original:
+        parts = _FRAME.split(original)
+        return "".join(p if i % 2 else _opaque(p, rng, "") for i, p in enumerate(parts))
+    if _JWT.match(original):
+        header, *rest = original.split(".")
+        return ".".join(["eyJ" + _opaque(header[3:], rng), *(_jwt_part(p, rng) for p in rest)])
+    found = _PREFIX.match(original)
+    prefix = found.group() if found else ""
+    return prefix + _opaque(original[len(prefix) :], rng)
 
 
 def _jwt_part(part: str, rng: Randomness) -> str:

@@ -12,8 +12,8 @@ _TITLE: Final = re.compile(
     r"(?<![\w.])(?:Dr|Mr|Mrs|Ms|Mx|Prof|Professor|Doctor|Sir|Dame|Frau|Herrn?|Mme|Mlle|Madame|Monsieur|Se[ñn]or(?:a|ita)?|Sra?|"
     r"Don|Do[ñn]a|Judge|Justice|Captain|Capt|Lt|Lieutenant|Sgt|Sergeant|Col|Colonel|Gen|General|Rev|Reverend|Nurse|Hon|Signora?|Sig|"
     # Polish, Hungarian, Turkish, Dutch, Nordic, Czech, Romanian, Portuguese, Vietnamese forms of address.
-    r"Pani|Panią|Pana|Panu|Panem|Panie|pani|panią|pana|panem|panu|Kedves|Tisztelt|Say[ıi]n|Bay|Bayan|Mevrouw|Mevr|Meneer|Dhr|"
-    r"mevrouw|meneer|dhr|Fru|Fröken|Frøken|Paní|Pane|pane|paní|Domnul|Doamna|Senhora?|senhora?|Dona|Dott(?:\.ssa)?|dott(?:\.ssa)?|"
+    r"Pani|Panią|Pana|Panu|Panem|Panie|pani|panią|pana|panem|panu|Kedves|Tisztelt|Say[ıi]n|Bayan|Mevrouw|Mevr|Meneer|Dhr|"
+    r"mevrouw|meneer|dhr|Fru|Fröken|Frøken|Paní|paní|Domnul|Doamna|Senhora?|senhora?|Dona|Dott(?:\.ssa)?|dott(?:\.ssa)?|"
     r"Avv|avv|sig(?:\.ra)?|Ông|Bà|Chị|Anh|"
     r"dr|mr|mrs|ms|prof|frau|herr|DR|MR|MRS|MS|PROF)\.?[ \t]{1,4}(?=[^\W\d_])"
 )

@@ -78,6 +78,12 @@ def test_restoration_brings_the_original_back(type_: str, value: str) -> None:
         assert json.loads(parsed["b"]) == [value]
 
 
+@pytest.mark.parametrize("value", ["glpat-", "sk-", "AKIA", "eyJ-.", "-----BEGIN KEY-----"])
+def test_what_is_only_the_beginning_of_a_secret_is_drawn_whole(value: str) -> None:
+    drawn = surrogate_for("SECRET").make(value, SeededRandomness(1), context())
+    assert drawn != value and len(drawn) == len(value)
+
+
 @pytest.mark.parametrize("type_", sorted(set(EXAMPLES) - {"DATE"}))
 @settings(max_examples=60, deadline=None)
 @given(value=st.text(min_size=4, max_size=30).filter(lambda text: text == text.strip()))
