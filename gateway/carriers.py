@@ -9,6 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Final
 
 import orjson
@@ -29,6 +30,7 @@ _FILE_ENDING = re.compile(r"[A-Za-z0-9]{1,5}")
 _FUNCTION_NAME = re.compile(r"[A-Za-z0-9_\-]{1,64}")
 _NO_LETTER = re.compile(r"[^A-Za-z0-9_\-]")
 _LONGEST_NAME = 64
+_DIGEST = 8
 _LIST_OF_NAMES = frozenset(("required", "modalities", "include"))
 _PLAIN_KEY = re.compile(r"[a-z0-9_$.\-]*|[a-z]+(?:[A-Z][a-z0-9]*)*")
 # Keys that tell what their value is, such as "phone" or "lastName"; "query" and "text" tell nothing.
@@ -47,7 +49,7 @@ _ROOTS = frozenset(
 )
 _DATA = frozenset(("arguments", "default", "examples", "enum", "const"))
 _CALLED = (("tool_calls", "function", "name"), ("tool_calls", "custom", "name"))
-_CALLED_BEFORE = ("function_call", "name")
+_CALLED_BEFORE = (("function_call", "name"), ("answer", "name"))
 _DEEPEST_REFERENCE = len(("messages", 0, "tool_calls", 0, "id"))
 _LONG_NUMBER = 10**6
 
@@ -115,7 +117,7 @@ def _walk(value: Any, path: Path, visit: Callable[[Slot], str], echo: bool) -> A
         if path[:1] == ("messages",) and len(path) == 2:
             echo = value.get("role") not in ("system", "developer")
         return {
-            _key(key, path, visit, echo): _walk(child, (*path, key), visit, echo)
+            _key(key, path, visit, echo): _walk(child, _below(value, path, key), visit, echo)
             for key, child in value.items()
         }
     if isinstance(value, list):
@@ -123,6 +125,13 @@ def _walk(value: Any, path: Path, visit: Callable[[Slot], str], echo: bool) -> A
     if _digits(value):
         return _number(value, path, visit, echo)
     return value
+
+
+def _below(value: dict[str, Any], path: Path, key: str) -> Path:
+    """Return the path of a child; the name of a message that answers a call is its function's."""
+    if key == "name" and path[:1] == ("messages",) and len(path) == 2:
+        return (*path, "answer", key) if value.get("role") in ("tool", "function") else (*path, key)
+    return (*path, key)
 
 
 def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) -> Any:
@@ -139,11 +148,18 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
     if _is_structural(key, path, value):
         if key == "name":
             # A function may be called after somebody: "jira_search", "ask_ilse". It stays a name.
-            named = visit(Slot(value, echo, detect=False))
-            return value if named == value else _NO_LETTER.sub("_", named)[:_LONGEST_NAME]
+            return _function_name(visit(Slot(value, echo, detect=False)))
         swept = key in _REFERENCES or key in _LIST_OF_NAMES
         return visit(Slot(value, echo, detect=False)) if swept else value
     return visit(Slot(value, echo, label=_label(path)))
+
+
+def _function_name(text: str) -> str:
+    """Return ``text`` as a name that providers allow; two texts never become one name."""
+    if _FUNCTION_NAME.fullmatch(text):
+        return text
+    digest = sha256(text.encode()).hexdigest()[:_DIGEST]
+    return f"{_NO_LETTER.sub('_', text)[: _LONGEST_NAME - _DIGEST - 1]}_{digest}"
 
 
 def _label(path: Path) -> str:
@@ -157,7 +173,7 @@ def _label(path: Path) -> str:
 def _is_structural(key: str, path: Path, value: str) -> bool:
     if len(path) > 1 and (path[0] not in _ROOTS or not _DATA.isdisjoint(path)):
         return False
-    if path[0] == "messages" and (path[2:3] + path[4:] in _CALLED or path[2:] == _CALLED_BEFORE):
+    if path[0] == "messages" and (path[2:3] + path[4:] in _CALLED or path[2:] in _CALLED_BEFORE):
         return bool(_FUNCTION_NAME.fullmatch(value))
     if path[0] == "messages" and len(path) > _DEEPEST_REFERENCE and key not in ("detail", "format"):
         return False
@@ -239,7 +255,11 @@ def _document(text: str) -> Any:
 
 def function_names(body: dict[str, Any]) -> list[str]:
     """Return the names of the functions that a request offers, in order."""
-    offered = [tool.get("function") for tool in body.get("tools") or () if isinstance(tool, dict)]
+    offered = [
+        tool.get("function") or tool.get("custom")
+        for tool in body.get("tools") or ()
+        if isinstance(tool, dict)
+    ]
     offered += older if isinstance(older := body.get("functions"), list) else []
     names = [function.get("name") for function in offered if isinstance(function, dict)]
     return [name for name in names if isinstance(name, str)]

@@ -61,7 +61,7 @@ class Prepared:
         session_created_at: Tells the session from a later one of the same id.
         payload: The serialised, guarded body.
         restorer: Puts the originals back.
-        functions: The client's names of functions by those that went out, where they differ.
+        functions: The client's names of functions by those that went out; empty when all are the same.
         headers: Privacy headers of the response.
         question: The context that was added, None when none was.
     """
@@ -351,8 +351,9 @@ class Pipeline:
         same = texts.settled.belongs_to(snapshot)
         passed = texts.settled.passed if same else lambda _: 0
         outbound = check_outbound(payload, plan.known, read, passed)
-        names = zip(*map(carriers.function_names, (body, texts.body)), strict=True)
-        return _Outcome(plan, payload, outbound, {sent: own for sent, own in names if sent != own})
+        sent, own = map(carriers.function_names, (body, texts.body))
+        functions = dict(zip(sent, own, strict=True)) if sent != own else {}
+        return _Outcome(plan, payload, outbound, functions)
 
     def _headers(self, snapshot: Snapshot, mentions: Sequence[Mention]) -> dict[str, str]:
         counts: dict[str, int] = {}

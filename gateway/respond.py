@@ -14,7 +14,7 @@ _KEPT = frozenset(
     "id object model role type finish_reason system_fingerprint service_tier index created".split()
 )
 _ARGUMENTS = "arguments"
-_CALLS = ("function", "function_call")
+_CALLS = ("function", "function_call", "custom")
 _BLANKS = " \t\r\n"
 # What walking an object of another shape than OpenAI's raises.
 _SHAPELESS = (ValueError, AttributeError, TypeError, LookupError)
@@ -96,6 +96,7 @@ class ChunkRestorer:
         self._functions = functions
         self._model = model
         self._open: dict[int, dict[FieldPath, StreamRestorer]] = defaultdict(dict)
+        self._names: dict[int, dict[FieldPath, str]] = defaultdict(dict)
         self._template: dict[str, Any] = {}
         # The ends of choices and the usage told with them; some servers end a choice in every chunk.
         self._ended: dict[int, dict[str, Any]] = {}
@@ -125,7 +126,7 @@ class ChunkRestorer:
 
     def finish(self) -> list[dict[str, Any]]:
         """Return what was held back, and the ends of the choices."""
-        return self._close(sorted({*self._open, *self._ended}))
+        return self._close(sorted({*self._open, *self._names, *self._ended}))
 
     def ended(self) -> list[dict[str, Any]]:
         """Return what is left of the choices that the upstream ended."""
@@ -161,13 +162,21 @@ class ChunkRestorer:
             if key in _KEPT:
                 return value
             if key == "name" and any(c in path for c in _CALLS):
-                return self._functions.get(value, value)
+                return self._name(path, index, value)
             return self._feed(path, index, value)
         if isinstance(value, dict):
             return {k: self._field(v, (*path, k), index) for k, v in value.items()}
         if isinstance(value, list):
             return [self._field(v, (*path, index_of(v, i)), index) for i, v in enumerate(value)]
         return value
+
+    def _name(self, path: FieldPath, index: int, piece: str) -> str:
+        """Restore a function's name, which some servers send in pieces: until it is whole, nothing."""
+        held = self._names[index].pop(path, "") + piece
+        if held not in self._functions and any(n.startswith(held) for n in self._functions):
+            self._names[index][path] = held
+            return ""
+        return self._functions.get(held, held)
 
     def _feed(self, path: FieldPath, index: int, text: str) -> str:
         streams = self._open[index]
@@ -182,10 +191,10 @@ class ChunkRestorer:
     def _tail(self, index: int) -> dict[str, Any] | None:
         """Close the streams of a choice; return a choice with what they held back, if anything."""
         delta: dict[str, Any] = {}
-        for path, stream in self._open.pop(index, {}).items():
-            held = stream.finish()
-            if held:
-                _put(delta, path, held)
+        held = [(path, stream.finish()) for path, stream in self._open.pop(index, {}).items()]
+        for path, text in (*self._names.pop(index, {}).items(), *held):
+            if text:
+                _put(delta, path, text)
         self._note(index, None, delta.get("content"))
         return {"index": index, "delta": delta, "finish_reason": None} if delta else None
 

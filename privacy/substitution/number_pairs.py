@@ -37,6 +37,9 @@ _LEFT_OUT: Final = (
     "...",
     "…",
 )  # fmt: skip
+# "**2024 in figures**", "the year ending in 2024": before a year these alone speak of digits.
+_LEFT_OUT_OF_ANY: Final = tuple(before for before in _LEFT_OUT if before[0] in "xX•")
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _LEAST_LOCAL: Final = 5
 
 
@@ -56,7 +59,7 @@ def number_pairs(kind: str, substitute: str, original: str) -> Iterator[Pair]:
     for joint in (" ", "-"):
         yield Pair(_grouped(drawn, kind, joint), _grouped(own, kind, joint), "exact")
     if kind != NATIONAL_ID:
-        for before in _LEFT_OUT:
+        for before in _LEFT_OUT if not _YEAR.fullmatch(drawn[-_LAST:]) else _LEFT_OUT_OF_ANY:
             yield Pair(f"{before}{drawn[-_LAST:]}", f"{before}{own[-_LAST:]}", "exact")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from e2e_gateway import Gateway, found_in
-from e2e_upstream import send_message
+from e2e_upstream import delta_frame, open_stream, send_message
 
 VALUES = {"last_name": "Park", "surname": "Young", "mrn": "00482913", "phone": 4155550123}
 
@@ -105,3 +105,79 @@ def test_functions_of_no_shape_are_the_upstreams_to_refuse(
     messages = [{"role": "user", "content": "Hello"}]
     body = {"model": "test-model", "messages": messages, "functions": functions}
     assert gateway.post(body, "function-shape").status_code == 200
+
+
+def _function(name: str, kind: str = "function") -> dict[str, Any]:
+    return {"type": kind, kind: {"name": name}}
+
+
+def test_long_names_stay_apart_and_in_step(scripted: Gateway) -> None:
+    names = [f"ask_lu_ho_{'x' * 53}{end}" for end in "ab"]
+    calls = [{**_call(name, "{}"), "id": name[-1]} for name in names]
+
+    def script(handler: Any, body: dict[str, Any]) -> None:
+        send_message(handler, body, {"tool_calls": body["messages"][1]["tool_calls"]})
+
+    scripted.upstream.script = script
+    body = {
+        "model": "test-model",
+        "messages": [
+            {"role": "user", "content": "Ask Lu Ho-Hollingsworth-Featherstonehaugh, Lu Ho."},
+            {"role": "assistant", "content": None, "tool_calls": calls},
+            *({"role": "tool", "tool_call_id": n[-1], "name": n, "content": "ok"} for n in names),
+        ],
+        "tools": [_function(name) for name in names],
+    }
+    response = scripted.post(body, "function-long")
+    assert response.status_code == 200, response.text
+    message = response.json()["choices"][0]["message"]
+    assert [call["function"]["name"] for call in message["tool_calls"]] == names
+    sent = scripted.upstream.bodies[-1]
+    outbound = [tool["function"]["name"] for tool in sent["tools"]]
+    assert len({*outbound, *names}) == 4
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in outbound)
+    assert [m["name"] for m in sent["messages"][2:]] == outbound
+
+
+def test_a_long_custom_tool_comes_back_under_its_name(scripted: Gateway) -> None:
+    name = f"ask_lu_ho_{'x' * 54}"
+
+    def script(handler: Any, body: dict[str, Any]) -> None:
+        called = {"name": body["tools"][0]["custom"]["name"], "input": "free?"}
+        send_message(
+            handler, body, {"tool_calls": [{"id": "c1", "type": "custom", "custom": called}]}
+        )
+
+    scripted.upstream.script = script
+    messages = [{"role": "user", "content": "Ask Lu Ho-Hollingsworth-Featherstonehaugh, Lu Ho."}]
+    body = {"model": "test-model", "messages": messages, "tools": [_function(name, "custom")]}
+    answer = scripted.post(body, "function-custom").json()["choices"][0]["message"]
+    assert answer["tool_calls"][0]["custom"] == {"name": name, "input": "free?"}
+    assert scripted.upstream.bodies[-1]["tools"][0]["custom"]["name"] != name
+
+
+@pytest.mark.parametrize("called", [0, 1, None])
+def test_a_name_in_pieces(scripted: Gateway, called: int | None) -> None:
+    names = ["ask_ilse_varga", "forecast"]
+
+    def script(handler: Any, body: dict[str, Any]) -> None:
+        sent = [tool["function"]["name"] for tool in body["tools"]]
+        whole = sent[0][:8] if called is None else sent[called]
+        head = {"index": 0, "id": "c1", "type": "function", "function": {"arguments": ""}}
+        pieces = [{"index": 0, "function": {"name": piece}} for piece in (whole[:5], whole[5:])]
+        end = {"index": 0, "function": {"arguments": "{}"}}
+        deltas = [delta_frame({"tool_calls": [item]}) for item in (head, *pieces, end)]
+        open_stream(handler, *deltas, delta_frame({}, "tool_calls"), b"data: [DONE]\n\n")
+
+    scripted.upstream.script = script
+    body = {
+        "model": "test-model",
+        "messages": [{"role": "user", "content": "Ask Ilse Varga when she is free."}],
+        "tools": [_function(name) for name in names],
+        "stream": True,
+    }
+    response = scripted.post(body, "function-pieces")
+    assert response.text.endswith("data: [DONE]\n\n")
+    sent = scripted.upstream.bodies[-1]["tools"][0]["function"]["name"]
+    name = "".join(re.findall(r'"name":"([^"]*)"', response.text))
+    assert name == (sent[:8] if called is None else names[called])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from privacy.detection.recognizers.names import make_word
 from privacy.detection.recognizers.person_field import key_kind, may_be_value
 from privacy.types import PERSON, Span
 
@@ -22,8 +23,8 @@ _CELLS: Final = {
 }
 _LINE: Final = re.compile(r"^[^\n]*$", re.M)
 _INSERT: Final = re.compile(r"\((?P<head>[^()]{3,600})\)\s{0,4}VALUES?\s{0,4}", re.I)
-_ROW: Final = re.compile(r"\s{0,8},?\s{0,8}\((?P<row>(?:'(?:[^'\n]|'')*'|[^()'])*)\)")
-_ROW_CELL: Final = re.compile(r"\s*'(?:[^'\n]|'')*'\s*|[^,']+")
+_ROW: Final = re.compile(r"\s{0,8},?\s{0,8}\((?P<row>(?:'(?:[^'\n]|'')*+'|[^()'])*+)\)")
+_ROW_CELL: Final = re.compile(r"\s*+'(?:[^'\n]|'')*+'\s*+|[^,']+")
 _VALUE: Final = re.compile(r"[\s\"'`*]*(?P<value>[^\W\d_](?:[\w .,'’-]{0,58}[\w.])?)[\s\"'`*]*")
 
 _Columns = dict[int, str]
@@ -34,6 +35,7 @@ class PersonColumnRecognizer:
 
     name = "person.column"
     types = (PERSON,)
+    whole_text = True  # the head of a long table stands far above its rows
 
     def find(self, text: str) -> list[Span]:
         if not _HEADS.search(text):
@@ -77,6 +79,13 @@ def _columns(cells: Iterator[re.Match[str]]) -> _Columns:
 def _named(cells: list[re.Match[str]], columns: _Columns) -> Iterator[tuple[int, int]]:
     for index, kind in columns.items():
         value = _VALUE.fullmatch(cells[index].group()) if index < len(cells) else None
-        if value is not None and may_be_value(value.group("value"), sure=kind == "sure"):
+        if value is not None and _is_name(value.group("value"), sure=kind == "sure"):
             start, end = value.span("value")
             yield cells[index].start() + start, cells[index].start() + end
+
+
+def _is_name(value: str, *, sure: bool) -> bool:
+    if not may_be_value(value, sure=sure):
+        return False
+    # In lower case below "name" it may be a parameter: "port" and "hash" are families, too.
+    return sure or not value.islower() or any(make_word(w, 0).given for w in value.split())

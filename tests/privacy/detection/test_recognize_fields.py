@@ -2,6 +2,7 @@
 
 import pytest
 
+from privacy.detection.engine import Detector
 from privacy.detection.recognizers.person_column import PersonColumnRecognizer
 from privacy.detection.recognizers.person_field import PersonFieldRecognizer
 from privacy.detection.recognizers.person_file import PersonFileRecognizer
@@ -107,3 +108,21 @@ def test_a_record_number_in_groups_is_one() -> None:
 def test_names_in_names_of_documents(text: str, names: str) -> None:
     found = [text[s.start : s.end] for s in PersonFileRecognizer().find(text)]
     assert found == names.split()
+
+
+def test_a_long_table_is_read_below_its_head() -> None:
+    rows = "Will,Park,4\n" * 3000
+    texts = ["first_name,last_name,age\n" + rows]
+    detector = Detector((PersonColumnRecognizer(),), None)
+    assert len(detector.detect(texts)[0]) == 6000
+
+
+def test_quotes_without_an_end_are_read_in_one_pass() -> None:
+    text = "(first_name, b) VALUES ('" + "''" * 5000
+    assert PersonColumnRecognizer().find(text) == []
+
+
+def test_parameters_below_name_are_no_people() -> None:
+    table = "| Name | Type |\n|---|---|\n| port | int |\n| hash | str |\n| marta varga | x |\n"
+    spans = PersonColumnRecognizer().find(table)
+    assert [table[s.start : s.end] for s in spans] == ["marta varga"]
