@@ -47,7 +47,8 @@ def exact_fingerprint(model: nn.Module, but: Iterable[str]) -> str:
         if name in skipped or name.endswith("added_bias") or not isinstance(value, Tensor):
             continue
         # Whole numbers have one sum, in whatever order a device takes it.
-        bits = value.detach().to(torch.float32).contiguous().view(torch.int32)
+        real = torch.view_as_real(value.detach()) if value.is_complex() else value.detach()
+        bits = real.to(torch.float32).contiguous().view(torch.int32)
         digest.update(f"{name} {tuple(value.shape)} {int(bits.sum(dtype=torch.int64))}".encode())
     return digest.hexdigest()
 

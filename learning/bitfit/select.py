@@ -81,11 +81,13 @@ def select(
     owners = _owners(model)
     trained: list[Trained] = []
     refused: list[str] = []
+    left_out: list[str] = []
     for name, parameter in model.named_parameters():
         in_head = head is not None and (name == head or name.startswith(f"{head}."))
-        if any(fnmatchcase(name, pattern) for pattern in exclude):
-            continue
         if not _wanted(name, method, in_head):
+            continue
+        if any(fnmatchcase(name, pattern) for pattern in exclude):
+            left_out.append(name)
             continue
         uses = [use for use in owners[id(parameter)] if use is not None]
         if not uses or _is_tied_matrix(uses):
@@ -93,6 +95,8 @@ def select(
             continue
         written_out = method != "full" or all(use.kind != "matrix" for use in uses)
         trained.append(Trained(name, parameter, tuple(uses), written_out))
+    if left_out and not (trained or refused):
+        raise PrivacyError("nothing to train: exclude leaves nothing over; name fewer patterns")
     _check(trained, refused, method)
     return trained
 

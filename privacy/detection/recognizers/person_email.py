@@ -11,6 +11,8 @@ from privacy.types import PERSON, Span
 
 _LOCAL_BACK: Final = re.compile(r"[\w.+'-]{3,64}\Z")
 _HOST: Final = re.compile(r"[\w.-]{2,255}")
+# "actions/checkout@v4" and "react-dom@18.2.0" are versions.
+_VERSION: Final = re.compile(r"[^.]*|v?\d+(?:\.\d+)*")
 _PARTS: Final = re.compile(r"[^\W\d_]+")
 _REACH: Final = 96
 
@@ -27,8 +29,13 @@ class PersonEmailRecognizer:
         while at >= 0:
             host = _HOST.match(text, at + 1)
             local = _LOCAL_BACK.search(text, max(0, at - 64), at) if host else None
-            # A chain of at signs is no address.
-            if host is not None and local is not None and text[host.end() : host.end() + 1] != "@":
+            if (
+                host is not None
+                and local is not None
+                # A chain of at signs is no address.
+                and text[host.end() : host.end() + 1] != "@"
+                and not _VERSION.fullmatch(host.group())
+            ):
                 spans.extend(self._beside(text, local.group(), local.start(), host.end()))
             at = text.find("@", host.end() if host else at + 1)
         return spans

@@ -22,6 +22,7 @@ from learning.bitfit import (
     calibrate,
     train,
 )
+from learning.bitfit.delta import exact_fingerprint
 
 WIDTH = 40
 
@@ -168,3 +169,11 @@ def test_a_delta_below_the_accounting_is_no_reason_for_enormous_noise(
 def test_a_clipping_norm_beyond_fp32_is_refused(bound: float) -> None:
     with pytest.raises(ValueError, match="max_grad_norm"):
         PrivacySettings(1.0, 1.0, bound)
+
+
+def test_a_base_that_differs_in_an_imaginary_part_is_another() -> None:
+    model = nn.Linear(2, 2)
+    model.register_buffer("turns", torch.polar(torch.ones(3), torch.arange(3.0)))
+    before = exact_fingerprint(model, ())
+    model.turns = torch.conj_physical(model.turns)
+    assert exact_fingerprint(model, ()) != before

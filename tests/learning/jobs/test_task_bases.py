@@ -141,3 +141,11 @@ def test_opt_writes_with_its_flattened_layers_excluded(base: Any, tmp_path: Path
     size = {**TEXT, "ffn_dim": 24, "word_embed_proj_dim": 16}
     opt = base("opt", size, kind=AutoModelForCausalLM)
     assert run(opt, tmp_path, exclude=["*fc?.*", "*layers.*final_layer_norm*"]) is not None
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_exclude_that_leaves_nothing_is_told(base: Any, tmp_path: Path, family: str) -> None:
+    size = {k: v for k, v in TEXT.items() if k != "pad_token_id"}
+    kind = AutoModel if family == "bert" else AutoModelForCausalLM
+    with pytest.raises(PrivacyError, match="exclude leaves nothing over"):
+        run(base(family, size, kind=kind), tmp_path, exclude=["*"])

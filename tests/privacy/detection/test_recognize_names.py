@@ -83,6 +83,8 @@ def test_person_context(text: str, found: list[str]) -> None:
         ("nothing here", []),
         ("a@b", []),
         ('`Digest realm="realm@host.com"`', []),
+        ("- name: Checkout\n  uses: actions/checkout@v4", []),
+        ("Vite and Express: express@main, vite@5.4.1", []),
     ],
 )
 def test_person_email(text: str, found: list[str]) -> None:
