@@ -67,12 +67,14 @@ class Slot:
         echo: Whether it may quote substitutes issued before (what a client resends).
         detect: Whether detectors look at it; known entities are swept everywhere.
         label: What names the text, ``last name: ``; read before it, since it tells what the text is.
+        is_name: Whether it is a function's name, and has to stay one.
     """
 
     text: str = field(repr=False)
     echo: bool = True
     detect: bool = True
     label: str = ""
+    is_name: bool = False
 
     @property
     def reading(self) -> str:
@@ -95,7 +97,13 @@ def slots_of(body: dict[str, Any]) -> list[Slot]:
 def replaced(body: dict[str, Any], texts: Sequence[str]) -> dict[str, Any]:
     """Return a copy of ``body`` with its texts replaced, in the order of `slots_of`."""
     source: Iterator[str] = iter(texts)
-    result: dict[str, Any] = _walk_body(body, lambda slot: next(source))
+    offered = frozenset(function_names(body))
+
+    def put(slot: Slot) -> str:
+        text = next(source)
+        return _function_name(text, offered) if slot.is_name and text != slot.text else text
+
+    result: dict[str, Any] = _walk_body(body, put)
     return result
 
 
@@ -148,15 +156,15 @@ def _string(value: str, path: Path, visit: Callable[[Slot], str], echo: bool) ->
     if _is_structural(key, path, value):
         if key == "name":
             # A function may be called after somebody: "jira_search", "ask_ilse". It stays a name.
-            return _function_name(visit(Slot(value, echo, detect=False)))
+            return visit(Slot(value, echo, detect=False, is_name=True))
         swept = key in _REFERENCES or key in _LIST_OF_NAMES
         return visit(Slot(value, echo, detect=False)) if swept else value
     return visit(Slot(value, echo, label=_label(path)))
 
 
-def _function_name(text: str) -> str:
-    """Return ``text`` as a name that providers allow; two texts never become one name."""
-    if _FUNCTION_NAME.fullmatch(text):
+def _function_name(text: str, offered: frozenset[str]) -> str:
+    """Return a new name as providers allow it; two functions never get one name."""
+    if _FUNCTION_NAME.fullmatch(text) and text not in offered:
         return text
     digest = sha256(text.encode()).hexdigest()[:_DIGEST]
     return f"{_NO_LETTER.sub('_', text)[: _LONGEST_NAME - _DIGEST - 1]}_{digest}"

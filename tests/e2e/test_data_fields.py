@@ -181,3 +181,23 @@ def test_a_name_in_pieces(scripted: Gateway, called: int | None) -> None:
     sent = scripted.upstream.bodies[-1]["tools"][0]["function"]["name"]
     name = "".join(re.findall(r'"name":"([^"]*)"', response.text))
     assert name == (sent[:8] if called is None else names[called])
+
+
+def test_a_function_does_not_take_the_name_of_another(scripted: Gateway) -> None:
+    scripted.ask("Ask Ilse Varga.", "function-taken")
+    sent = scripted.upstream.bodies[-1]["messages"][0]["content"]
+    _, given, family, *_ = sent.strip(".").split()
+    names = ["ask_ilse_varga", f"ask_{given}_{family}".lower()]
+
+    def script(handler: Any, body: dict[str, Any]) -> None:
+        calls = [_call(tool["function"]["name"], "{}") for tool in body["tools"]]
+        send_message(handler, body, {"tool_calls": calls})
+
+    scripted.upstream.script = script
+    body = {
+        "model": "test-model",
+        "messages": [{"role": "user", "content": "Ask Ilse Varga."}],
+        "tools": [_function(name) for name in names],
+    }
+    answer = scripted.post(body, "function-taken").json()["choices"][0]["message"]
+    assert [call["function"]["name"] for call in answer["tool_calls"]] == names
