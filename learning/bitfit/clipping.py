@@ -9,6 +9,9 @@ from torch import Tensor
 Clipping = Literal["abadi", "automatic", "normalised"]
 CLIPPINGS: Final[tuple[str, ...]] = get_args(Clipping)
 
+# Below and above, what is clipped would underflow or overflow in fp32, and the bound with it.
+SMALLEST_NORM: Final = 1e-12
+LARGEST_NORM: Final = 1e12
 # Keeps the rounding of a norm summed in fp32 inside the bound.
 _ROUNDING: Final = 1.0 - 2.0**-18
 # Bu et al., "Automatic Clipping" (2023), section 3.2.

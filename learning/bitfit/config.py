@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from learning.bitfit.clipping import Clipping
+from learning.bitfit.clipping import LARGEST_NORM, SMALLEST_NORM, Clipping
 from learning.bitfit.select import Method
 
 
@@ -61,7 +61,7 @@ class FineTuning(BaseModel):
     noise_multiplier: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     delta: float | None = Field(default=None, gt=0, lt=1)
     private: bool = True
-    max_grad_norm: float = Field(default=1.0, ge=1e-12, le=1e12)
+    max_grad_norm: float = Field(default=1.0, ge=SMALLEST_NORM, le=LARGEST_NORM)
     clipping: Clipping = "automatic"
     microbatch: int = Field(default=32, ge=1)
     optimizer: Literal["adamw", "sgd"] = "adamw"

@@ -8,14 +8,20 @@ import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from learning.bitfit import checks
 from learning.bitfit.capture import Capture, quiet
-from learning.bitfit.clipping import CLIPPINGS, Clipping, factors
+from learning.bitfit.clipping import (
+    CLIPPINGS,
+    LARGEST_NORM,
+    SMALLEST_NORM,
+    Clipping,
+    factors,
+)
 from learning.bitfit.errors import PrivacyError
 from learning.bitfit.ghost import full_precision
 from learning.bitfit.losses import Batch, Loss
@@ -24,8 +30,6 @@ from learning.bitfit.select import Method, Trained, select
 from learning.bitfit.state import State
 
 Reduce = Callable[[Tensor], None]
-# Below and above, what is clipped would underflow or overflow, and the bound with it.
-SMALLEST_NORM: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,10 @@ class PrivacySettings:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a number > 0, not {value}")
-        if not SMALLEST_NORM <= self.max_grad_norm <= 1 / SMALLEST_NORM:
-            raise ValueError(f"max_grad_norm must lie between {SMALLEST_NORM} and 1e12: fp32 ends")
+        if not SMALLEST_NORM <= self.max_grad_norm <= LARGEST_NORM:
+            raise ValueError(
+                f"max_grad_norm must lie between {SMALLEST_NORM} and {LARGEST_NORM:g}: fp32 ends"
+            )
         if self.clipping not in CLIPPINGS:
             raise ValueError(f"clipping must be one of {', '.join(CLIPPINGS)}")
 

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from learning.bitfit.accountant import COARSE, Accountant, Entry, calibrate
-from learning.bitfit.clipping import Clipping
+from learning.bitfit.clipping import SMALLEST_NORM, Clipping
 from learning.bitfit.config import FineTuning, Phase
 from learning.bitfit.select import Method as Part
 from learning.methods.base import (
@@ -80,7 +80,7 @@ class Settings(PhaseSettings):
     delta: float | None = Field(None, gt=0, lt=1)
     dataset_size: int | None = Field(None, ge=1, le=_MOST_RECORDS)
     phases: list[PhaseSettings] | None = Field(None, min_length=1, max_length=8)
-    max_grad_norm: float = Field(1.0, ge=1e-12, le=1e6)
+    max_grad_norm: float = Field(1.0, ge=SMALLEST_NORM, le=1e6)
     clipping: Clipping = "automatic"
     optimizer: Literal["adamw", "sgd"] = "adamw"
     weight_decay: float = Field(0.0, ge=0, le=1)
