@@ -8,14 +8,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from privacy.detection.recognizers.names import make_word
-from privacy.detection.recognizers.person_field import key_kind, may_be_value
+from privacy.detection.recognizers.person_field import PART_OF_LABEL, key_kind, may_be_value
 from privacy.types import PERSON, Span
 
-_HEADS: Final = re.compile(
-    r"name|nom|nazwisko|imi[eę]|apellido|first|last|patient|customer|client|employee|owner|author|assignee|"
-    r"reviewer|contact|manager|doctor|nurse|student|teacher|tenant",
-    re.I,
-)
 _SEPARATORS: Final = ("|", "\t", ";", ",")
 _CELLS: Final = {
     s: re.compile(rf"\"[^\"\n]*\"|[^{re.escape(s)}\n\"]+|(?<={re.escape(s)})(?={re.escape(s)})")
@@ -38,7 +33,7 @@ class PersonColumnRecognizer:
     whole_text = True  # the head of a long table stands far above its rows
 
     def find(self, text: str) -> list[Span]:
-        if not _HEADS.search(text):
+        if not PART_OF_LABEL.search(text):
             return []
         found = [*_in_lines(text), *_in_inserts(text)]
         return [Span(start, end, PERSON, 0.92, self.name) for start, end in found]
@@ -56,7 +51,7 @@ def _in_lines(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _head_of(text: str, line: re.Match[str]) -> tuple[str, _Columns]:
-    for separator in _SEPARATORS if _HEADS.search(line.group()) else ():
+    for separator in _SEPARATORS if PART_OF_LABEL.search(line.group()) else ():
         if separator in line.group():
             return separator, _columns(_CELLS[separator].finditer(text, *line.span()))
     return "", {}

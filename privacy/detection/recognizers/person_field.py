@@ -26,11 +26,13 @@ _KEY: Final = (
     rf"(?<![A-Za-z0-9])(?:(?P<sure>{_SURE}|[a-z]{{2,12}}(?-i:(?:First|Last|Given|Family|Middle|Full|Sur)[Nn]ame))"
     rf"|(?P<likely>{_LIKELY}))"
 )
-_LABEL: Final = re.compile(
-    rf"(?:[a-z0-9]{{1,20}}[ _.-]){{0,2}}{_KEY}|name|patient|customer|client|employee|owner|author|assignee|reviewer|"
-    r"contact|manager|doctor|nurse|student|teacher|tenant",
-    re.I,
+_ROLES: Final = (
+    r"name|patient|customer|client|employee|owner|author|assignee|reviewer|contact|manager|doctor|nurse|student|"
+    r"teacher|tenant"
 )
+_LABEL: Final = re.compile(rf"(?:[a-z0-9]{{1,20}}[ _.-]){{0,2}}{_KEY}|{_ROLES}", re.I)
+# In each label that `key_kind` knows: what has none of these has no such label.
+PART_OF_LABEL: Final = re.compile(rf"{_ROLES}|{_LIKELY}|{_OTHER_LANGUAGES}", re.I)
 _WORDS: Final = r"[^\W\d_][\w'’.\-]{0,30}(?:[ ,]{1,2}[^\W\d_][\w'’.\-]{0,30}){0,4}"
 _QUOTED: Final = re.compile(
     rf"{_KEY}(?:\\?[\"'`]\]?)?\s{{0,3}}(?:[:=]{{1,2}}>?|!=|<>|\bi?like\b|\bis\b)\s{{0,3}}"
